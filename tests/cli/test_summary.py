@@ -294,3 +294,12 @@ def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, peakline.report; print('plotly' in sys.modules, 'numpy' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False False\n"
+
+
+def test_a_printed_table_is_not_judged_and_says_what_to_record(peakline):
+    run = peakline("summary", DATA / "op_table" / "torch_cuda.txt")
+    assert run.code == 0
+    assert "cuda kernels, printed" in run.out
+    assert "export_chrome_trace" in run.out
+    assert "not judged" in run.out
+    assert "nothing stands out" not in run.out

@@ -230,6 +230,10 @@ def _logs(data: Path) -> list[Sample]:
         result.append(Sample(name.removesuffix(".gz"), "memory_log", b"".join(lines[:60]), "text"))
     report = _unpacked(data / "oom_report" / "tf_bfc_oom.log.gz")
     result.append(Sample("tf_bfc_oom.log", "oom_report", report, "text"))
+    result += [
+        Sample(f"{printed.stem}.log", "op_table", printed.read_bytes(), "text")
+        for printed in sorted((data / "op_table").iterdir())
+    ]
     result.append(Sample("texts.log", "oom_report", _OUT_OF_MEMORY.encode(), "text"))
     return result
 

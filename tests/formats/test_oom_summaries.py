@@ -1,11 +1,7 @@
-"""Summaries of memory that frameworks print, and tables that have no events."""
+"""Summaries of memory that frameworks print."""
 
-import pytest
 from tests.each_row import each_row
 from tests.formats.oom_texts import GIB, MIB, findings_of, parts_of
-
-from peakline import open as open_profile
-from peakline.errors import UnknownFormatError
 
 TABLE = """
 |===========================================================================|
@@ -80,27 +76,3 @@ def test_deepspeed_and_megatron():
     assert second.evidence["allocator"] == "cuda, rank 3"
     assert second.evidence["in_use_bytes"] == round(512.5 * MIB)
     assert parts_of(second) == {"peak_allocated": GIB, "peak_reserved": 2050 * MIB}
-
-
-@each_row(
-    ("text", "words"),
-    [
-        (
-            (
-                "-------  ------------  ----\n   Name    Self CPU %      Self CPU   CPU total %\n"
-                "aten::mm   88.00%       1.2ms      90.0%\nSelf CPU time total: 1.3ms\n"
-            ),
-            r"a table of torch.profiler .*export_chrome_trace",
-        ),
-        (
-            "FIT Profiler Report\n\nAction   |  Mean duration (s)    |Num calls  |\n",
-            r"Lightning's text profiler: .*PyTorchProfiler",
-        ),
-        ("Profile stats for: run_training_batch\n   7 function calls\n", r"cProfile.*a trace"),
-    ],
-)
-def test_tables_without_events_are_named(text, words, tmp_path):
-    path = tmp_path / "table.txt"
-    path.write_text(text)
-    with pytest.raises(UnknownFormatError, match=words):
-        open_profile(path)

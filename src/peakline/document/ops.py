@@ -14,6 +14,7 @@ from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 from peakline.timing.input_pipeline import Stage
 from peakline.timing.ops.places import By, rows_by
+from peakline.timing.ops.printed import PrintedTimes, printed_times
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
 _SPREAD = (Column("runs", "count"), *columns_of(median="run_ps", p95="run_ps", max="run_ps"))
@@ -32,6 +33,10 @@ _SHAPES = (
     *columns_of(self_time="run_ps", share="figure", total="run_ps"),
     *_SPREAD,
     *columns_of("op", inputs="form"),
+)
+_PRINTED = (
+    *columns_of(self_time="run_ps", share="figure", total="run_ps"),
+    *(Column("runs", "count"), Column("op", "name"), Column("inputs", "form")),
 )
 _KERNELS = (
     *columns_of(total="run_ps", share="figure"),
@@ -130,6 +135,41 @@ def _shape_cells(row: dict[str, Any], share: str) -> Row:
     return (row["self_ps"], share, row["total_ps"], *spread, row["op"], row["input_shape"])
 
 
+def printed_tables(profile: Profile, most: int) -> dict[str, Table]:
+    """What profilers printed, by what each table is of; nothing for a profile with events."""
+    result: dict[str, Table] = {}
+    for one in printed_times(profile):
+        shares = [(row[one.column] or 0) / max(one.all_ps, 1) for row in one.rows[:most]]
+        rows: list[Row] = [
+            (
+                *((row["self_ps"], f"{share:.1%}") if one.has_self else (f"{share:.1%}",)),
+                row["total_ps"],
+                "" if row["occurrences"] is None else row["occurrences"],
+                row["op"],
+                row["input_shape"] or "",
+            )
+            for row, share in zip(one.rows, shares, strict=False)
+        ]
+        columns = _PRINTED if one.has_self else _PRINTED[1:]
+        what = f"{one.side}, printed by {one.source}{f' for {one.part}' if one.part else ''}"
+        rest = (len(one.rows) - most,) if len(one.rows) > most else ()
+        table = Table(f"{what}: {printed_text(one)}", columns, rows, rest)
+        result[f"{one.side} {len(result)}" if one.side in result else one.side] = (
+            table if any(row[-1] for row in rows) else table.only(range(len(columns) - 1))
+        )
+    return result
+
+
+def printed_text(one: PrintedTimes) -> str:
+    """How many lines a printed table has, and how much of the time they are."""
+    lines = counted(len(one.rows), "line")
+    if not one.has_self:
+        return f"{lines}, which include each other; {short_time_text(one.all_ps)} in all"
+    shown, whole = short_time_text(one.shown_ps), short_time_text(one.all_ps)
+    of = f" of {whole}" if shown != whole else ""
+    return f"{lines} with {shown}{of} of self time"
+
+
 def kernels_table(table: Columns, most: int) -> Table:
     """The GPU kernels; ``table`` stands in order."""
     whole = short_time_text(int(table.array("total_ps").sum()))
@@ -193,6 +233,17 @@ def ops_document(
         return answer_document(profile, {key: rows, **missing})
     table = sorted_ops(profile, "kernels" if kernels else "op_stats", column)
     rows = [] if table is None else table.to_pylist()[:top]
+    if not kernels and "printed_ops" in profile.tables:
+        missing["printed"] = [
+            {
+                "source": one.source,
+                "part": one.part or None,
+                "side": one.side,
+                "whole_ps": one.whole_ps,
+                "ops": list(one.rows[:top]),
+            }
+            for one in printed_times(profile)
+        ]
     return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})
 
 

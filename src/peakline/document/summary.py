@@ -10,6 +10,7 @@ import numpy as np
 from peakline.document import limits
 from peakline.document.fit import short_text, verb_of
 from peakline.document.model import capital
+from peakline.document.ops import printed_text
 from peakline.document.program_memory import devices_text, failure_text, needs_by_program
 from peakline.document.steps import utilisation_facts
 from peakline.findings.catalogue import kinds
@@ -23,6 +24,7 @@ from peakline.memory.allocator_names import shown_names
 from peakline.safe_text import cut_middle
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, shares_text, size_text, time_text
+from peakline.timing.ops.printed import printed_times
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.distribution import distribution
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60
+_PRINTED = 3
 _LEAST = 0.005
 """Half a per cent is the least that is shown as one."""
 Line = tuple[str, str, str]
@@ -50,6 +53,13 @@ def is_unread(profile: Profile, answer: TimeAnswer) -> bool:
     trace = trace_of(profile)
     takes_time = trace.end > trace.start
     return bool((activity_of(profile)[takes_time] != Activity.NOTHING).any())
+
+
+def is_printed(profile: Profile, answer: TimeAnswer) -> bool:
+    """Whether nothing is known of time but what a profiler printed."""
+    if answer.times is not None or answer.devices.rows or top_ops(profile):
+        return False
+    return "printed_ops" in profile.tables
 
 
 def _events(profile: Profile) -> list[tuple[str, str]]:
@@ -68,6 +78,23 @@ def _events(profile: Profile) -> list[tuple[str, str]]:
             said = f"{name} {took} in {runs}, {median} each (median)"
             rows.append(("" if place else "most time", said))
     return rows
+
+
+def _printed(profile: Profile) -> list[tuple[str, str]]:
+    """What the tables say that a profiler printed: sums without events."""
+    tables = printed_times(profile)
+    rows: list[tuple[str, str]] = []
+    for one in tables[:_PARTS]:
+        about = f" for {cut_middle(one.part, _NAME)}" if one.part else ""
+        rows.append((f"{one.side}, printed", f"by {one.source}{about}: {printed_text(one)}"))
+        for place, row in enumerate(one.rows[:_PRINTED]):
+            share = (row[one.column] or 0) / max(one.all_ps, 1)
+            head = "" if place else f"most {'self ' if one.has_self else ''}time"
+            rows.append((head, f"{cut_middle(row['op'], _NAME)} {share:.0%}"))
+    if len(tables) > _PARTS:
+        rows.append(("", f"and {counted(len(tables) - _PARTS, 'more table')}: peakline ops"))
+    instead = ", or ".join(dict.fromkeys(one.instead for one in tables))
+    return [*rows, ("to record", f"a table has no events, steps or peaks: {instead}")]
 
 
 def summary_lines(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[Line]:
@@ -151,6 +178,8 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         rows.append((head, f"{cut_middle(op.op, _NAME)}{share}{beside}"))
     if is_unread(profile, answer):
         rows = _events(profile)
+    elif is_printed(profile, answer):
+        rows = _printed(profile)
     elif rows:
         if times is None:
             rows.append(("steps", "none are marked"))

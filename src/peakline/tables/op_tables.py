@@ -141,4 +141,21 @@ cost_totals: One row per total of a cost graph (AggregatedCost).
     step_id int64? the step
     dimension string what was added up
     cost float64 the sum
+
+printed_ops: One row per line of a table of times that a profiler printed for people.
+    source string torch.profiler, Lightning or cProfile
+    op string the op, action or function, as printed: long names are cut there
+    part string? of several tables of cProfile what this one is about
+    occurrences int64? how often it ran
+    self_ps int64? how long itself, on the host
+    total_ps int64? how long on the host, what it called included
+    device string? the device of the next columns, such as cuda
+    device_self_ps int64? how long its own kernels ran
+    device_total_ps int64? how long kernels ran, those of what it called included
+    self_bytes int64? host memory that it allocated and did not free
+    device_self_bytes int64? memory of the device that it allocated and did not free
+    flops float64? floating-point operations of all runs
+    input_shape string? the shapes of its inputs
+    whole_ps int64? what the table says of all of its ops together, on the host
+    device_whole_ps int64? what it says of all of its ops together, on the device
 """)

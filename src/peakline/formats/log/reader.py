@@ -1,4 +1,6 @@
-"""Plain-text logs: memory records and out-of-memory reports among whatever else was printed."""
+"""Plain-text logs: memory records, out-of-memory reports and tables of profilers among whatever
+else was printed.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,12 @@ from peakline.wire.log_lines import LogCounts, MemoryLogScanner
 class LogReader(ReportingReader):
     """One log, read once, block by block.
 
-    ``format`` is ``memory_log`` when it has memory records, else ``oom_report``. With both, the
-    buffers are those of the records. Raises UnknownFormatError when it has neither.
+    ``format`` is ``memory_log`` when it has memory records, else ``oom_report``, else ``op_table``.
+    With the first two, the buffers are those of the records. Raises UnknownFormatError when it has
+    none of them.
     """
 
-    __retained__ = "_file _reports _content"
+    __retained__ = "_file _reports _content _printed"
 
     def __init__(self, file: SourceFile, form: str = "log") -> None:
         super().__init__(file, form)
@@ -35,13 +38,15 @@ class LogReader(ReportingReader):
             reports.feed(block)
         _collect(collector, scanner.finish())
         self._counts = scanner.counts
-        self._reports = reports.finish()
+        self._reports, self._printed = reports.finish(), reports.printed
         self._content: MemoryLogTables | None = None
         if collector.records:
             self._content = MemoryLogTables(collector.finish())
             self.format = "memory_log"
         elif self._reports.reports:
             self.format = "oom_report"
+        elif self._printed.rows:
+            self.format = "op_table"
         else:
             raise UnknownFormatError(_nothing(file.path, form, self._counts, reports))
         # What is written to the log from now on is nothing to what was read.
@@ -51,20 +56,24 @@ class LogReader(ReportingReader):
     @property
     def tables(self) -> frozenset[str]:
         """The tables of the memory records, and those of the reports that do not clash."""
+        printed = self._printed.tables if self._printed.rows else frozenset()
         if self._content is None:
-            return self._reports.tables
+            return printed | (self._reports.tables if self.format != "op_table" else frozenset())
         if not self._reports.reports:
-            return TABLES
-        return TABLES | (self._reports.tables - {"buffers"})
+            return TABLES | printed
+        return TABLES | printed | (self._reports.tables - {"buffers"})
 
     def _report(self, warnings: Warnings) -> None:
         _report(self._counts, warnings)
         warnings.add("truncated", self._file.unpacking_error, bool(self._file.unpacking_error))
         self._reports.report(warnings)
+        self._printed.report(warnings)
         if self._content is not None:
             self._content.report(warnings)
 
     def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
+        if table in self._printed.tables:
+            return self._printed.read(table)
         if self._content is not None and table in TABLES:
             return self._content.read(table, columns)
         return self._reports.read(table)
@@ -73,6 +82,8 @@ class LogReader(ReportingReader):
         """From the first memory record to the last, else until the last report."""
         if self._content is not None:
             return self._content.duration_ps()
+        if self.format == "op_table":
+            return 0
         return int(self._reports.read("oom_reports").array("time_ps").max(initial=0))
 
 
@@ -91,11 +102,12 @@ class LogProbe:
             self._is_found = self._records.counts.records > 0
 
     def finish(self) -> bool:
-        """The log is over: whether it has a memory record or an out-of-memory report."""
+        """The log is over: whether it has a record, a report or a table that is read."""
         if self._is_found:
             return True
         self._records.finish()
-        return self._records.counts.records > 0 or self._reports.finish().reports > 0
+        reports = self._reports.finish().reports
+        return self._records.counts.records > 0 or reports > 0 or bool(self._reports.printed.rows)
 
 
 _MENTION = 160
@@ -109,9 +121,6 @@ def _collect(collector: Collector, wire: Buffer) -> None:
 def _nothing(path: str, form: str, counts: LogCounts, reports: OomScanner) -> str:
     broken = counts.cut + counts.malformed
     cut = f" ({broken} of its lines begin one and are cut or damaged)" if broken else ""
-    if reports.table is not None:
-        what, instead = reports.table
-        return f"{path}: {what}: printed for people, without events; {instead}, and open that"
     mention = reports.mention
     if mention:
         return (

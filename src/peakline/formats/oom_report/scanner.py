@@ -15,6 +15,7 @@ from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
 from peakline.formats.oom_report.tables import OomReports
 from peakline.formats.oom_report.torch_texts import TorchTexts
 from peakline.formats.oom_report.wrapping import readings, without_prefix
+from peakline.formats.op_table import lines as printed_tables
 from peakline.kernels.literals import next_hit
 from peakline.wire import Buffer, as_buffer
 
@@ -77,6 +78,7 @@ _ANNOUNCING = Literals(
     *engine_texts.ANNOUNCING,
     *kernel_texts.ANNOUNCING,
     *summary_texts.ANNOUNCING,
+    *printed_tables.ANNOUNCING,
 )
 """What a line has that begins or continues a report; other lines are not looked at, unless a
 report has just been read whose next lines have nothing of the kind."""
@@ -121,6 +123,8 @@ class OomScanner:
         self._kernel = kernel_texts.KernelTexts(self._reports)
         self._summary = summary_texts.SummaryTexts(self._reports)
         self._lines = line_texts.LineTexts(self._reports)
+        self.printed = printed_tables.PrintedTables()
+        """The tables of profilers between the reports."""
         self._rest = b""
         self._attention = 0
         self._year = 1970
@@ -242,6 +246,7 @@ class OomScanner:
             or self._kernel.line(line, time_ns)
             or self._engine.line(line, time_ns)
             or self._summary.line(line, time_ns)
+            or self.printed.line(line)
             or self._lines.line(line, time_ns)
             or self._program.line(line, time_ns)
         ):
@@ -249,11 +254,6 @@ class OomScanner:
             return
         self._lines.mentions(line)
         self._attention -= bool(self._attention)
-
-    @property
-    def table(self) -> tuple[str, str] | None:
-        """A table for people that has no events: what it is, and what to record instead."""
-        return self._summary.table
 
     @property
     def mention(self) -> str:

@@ -1,8 +1,8 @@
-"""What frameworks print of a memory that did not run out, and tables that have no events.
+"""What frameworks print of a memory that did not run out.
 
-Sources: ``torch/cuda/memory.py`` (``memory_summary``) and ``torch/autograd/profiler_util.py``
-(``table``) in pytorch/pytorch; ``deepspeed/runtime/utils.py`` (``see_memory_usage``);
-``megatron/training/utils`` (``report_memory``); ``lightning/pytorch/profilers``.
+Sources: ``torch/cuda/memory.py`` (``memory_summary``) in pytorch/pytorch;
+``deepspeed/runtime/utils.py`` (``see_memory_usage``); ``megatron/training/utils``
+(``report_memory``).
 """
 
 from __future__ import annotations
@@ -23,21 +23,10 @@ _MEGATRON = re.compile(
     r"(?:\[Rank (\d{1,6})\] )?(?:\(([^()]{1,80})\) )?memory \(MB\) \| allocated: ([\d.]{1,20})"
     r" \| max allocated: ([\d.]{1,20}) \| reserved: ([\d.]{1,20}) \| max reserved: ([\d.]{1,20})"
 )
-_TABLES = (
-    ("Self CPU %", "a table of torch.profiler (key_averages().table())",
-     "save the trace: prof.export_chrome_trace('trace.json')"),
-    ("Self CPU time total", "a table of torch.profiler (key_averages().table())",
-     "save the trace: prof.export_chrome_trace('trace.json')"),
-    ("Profiler Report", "a table of Lightning's text profiler",
-     "take Trainer(profiler=PyTorchProfiler(...)), which saves a trace"),
-    ("Profile stats for: ", "a table of Lightning's text profiler (cProfile)",
-     "take Trainer(profiler=PyTorchProfiler(...)), which saves a trace"),
-)  # fmt: skip
 _LINES = 60
 
 ANNOUNCING = (
     b" memory summary, device ID", b"  Max_MA ", b"see_memory_usage] ", b"memory (MB) | allocated",
-    b"Self CPU %", b"Self CPU time total", b"Profiler Report", b"Profile stats for: ",
 )  # fmt: skip
 
 
@@ -50,8 +39,6 @@ class SummaryTexts:
         self._current: Report | None = None
         self._left = 0
         self._label = ""
-        self.table: tuple[str, str] | None = None
-        """What a table without events is, and what to record instead."""
 
     def line(self, line: str, _time_ns: int | None) -> bool:
         """Read one line; False when it belongs to no summary."""
@@ -73,7 +60,7 @@ class SummaryTexts:
             name = "cuda" if rank is None else f"cuda, rank {rank}"
             self._peak(name, label or "", [parse_size(f"{text}MB") for text in sizes])
             return True
-        return self._table(line)
+        return False
 
     def finish(self) -> None:
         """Summaries beside a failure say more of its device, and are none themselves."""
@@ -127,10 +114,3 @@ class SummaryTexts:
         report.op = label or None
         report.add_part("peak_allocated", most)
         report.add_part("peak_reserved", most_pool)
-
-    def _table(self, line: str) -> bool:
-        for words, what, instead in _TABLES:
-            if words in line:
-                self.table = self.table or (what, instead)
-                return True
-        return False

@@ -16,6 +16,7 @@ from peakline.document.ops import (
     by_type_tables,
     kernels_table,
     ops_tables,
+    printed_tables,
 )
 from peakline.findings.recording_advice import to_place_ops
 from peakline.render.terminal.screen import Shown, Text, drawn, headed, indented, profile_line, show
@@ -38,7 +39,10 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: st
         parts += _table(one, "op", [*NARROW_WITHOUT, "total"], by)
     if "device" in sides:
         parts += ["", Text(RUNS)]
-    if not sides:
+    if not sides and "printed_ops" in profile.tables:
+        for one in printed_tables(profile, top or limits.OPS.terminal).values():
+            parts += _table(one, "line", [*NARROW_WITHOUT, "total"], "")
+    elif not sides:
         rest = "; its events are in peakline trace" if profile.has_rows("events") else ""
         parts += ["", Text(f"no ops in this profile{rest}")]
     show([*parts, *_to_record(profile)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document.headline import summary_headline
-from peakline.document.summary import is_unread, summary_lines
+from peakline.document.summary import is_printed, is_unread, summary_lines
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.layout import Indented
@@ -25,6 +25,7 @@ _UNREAD = (
     "not judged: none of the events is known as an op, a step or work of a device; peakline trace "
     "shows them"
 )
+_PRINTED = "not judged: a printed table says how long, not when or why"
 _VERBS = {"memory": "peakline memory", "time": "peakline steps"}
 
 
@@ -43,6 +44,8 @@ def print_summary(
     unjudged = time.times is None and any(line[0] == "time" for line in lines)
     if not first and is_unread(profile, time):
         parts += ["", Text(_UNREAD, "bold", hang=2)]
+    elif not first and is_printed(profile, time) and not memory.allocators:
+        parts += ["", Text(_PRINTED, "bold", hang=2)]
     elif lines or first:
         notable = () if first else notable_of(memory, time)
         parts += ["", *_first(first, notable, shown_names(profile), unjudged=unjudged)]
