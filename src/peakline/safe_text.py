@@ -35,7 +35,9 @@ _CONTROL = re.compile(
 )
 """What moves a cursor, ends a line, turns or hides text, but for a line break and a tab."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (as OWASP lists)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]inf", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]inf", re.ASCII | re.IGNORECASE
+)
 
 # What a comparison that knows languages, such as that of .NET, passes over, and the sequences of a
 # terminal that color; not the escape character alone, with which our own colors begin.

@@ -15,7 +15,8 @@ from peakline.text import remembered
 _NODE = re.compile(
     r"torch::autograd::(?:generated::)?(?:CppNode<(?:\w+::)*)?(?P<node>(?!PyNode)\w+)>?::apply\("
 )
-_OP = re.compile(r"at::_ops::(?P<op>\w+?)(?:_[A-Z]\w*)?::(?:call|redispatch)(?:$|\()")
+_OP = re.compile(r"at::_ops::(?P<op>\w+)::(?:call|redispatch)(?:$|\()")
+_OVERLOAD = re.compile(r"(?<!^)_[A-Z]")
 _ALLOCATES = re.compile(r"(?:aten|at)::(?:new_)?(?:_?empty(?:_\w+)?|_?resize_\w*|set_)$")
 _MACHINERY = re.compile(
     r"(?:(?:void|static|at::TensorBase|at::Tensor|_object\*|PyObject\*) )*(?:"
@@ -42,7 +43,7 @@ def native_op(function: str) -> str:
     if node := _NODE.match(function):
         return node["node"]
     op = _OP.match(function)
-    name = f"aten::{op['op']}" if op else ""
+    name = f"aten::{_OVERLOAD.split(op['op'], 1)[0]}" if op else ""
     return "" if is_allocation(name) else name
 
 

@@ -18,7 +18,7 @@ _WIDEST_PAGE = 140
 _BLANKS = 10
 """Of so many blanks where a line was broken a page may have left none."""
 _OUTER = re.compile(
-    r"(?:(?:> ?|&gt; ?)+|\[(?:rank|default|Rank )\d{1,6}\]: ?"
+    r"(?:> ?|&gt; ?|\[(?:rank|default|Rank )\d{1,6}\]: ?"
     r"|\(\w{0,40} ?pid=\d{1,9}[^()\n]{0,60}\) ?"
     r"|\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ?"
     r"|\[?[\w.\-]{1,40}\]? {0,30}\| )+"
@@ -29,7 +29,7 @@ _RECORD = re.compile(
     r"|Traceback \(|  File \"|During handling|\[ *\d+\.\d{6}\]|=+\s*$|\s*[-*] "
 )
 _STARTS = re.compile(
-    r"\s*(?:[a-z]\w*(?:_\w+)+: |(?:Size|Operator|XLA [Ll]abel|Shape|Unpadded size|Limit|InUse"
+    r"\s*(?:[a-z][^\W_]*_\w{1,100}: |(?:Size|Operator|XLA [Ll]abel|Shape|Unpadded size|Limit|InUse"
     r"|MaxInUse|NumAllocs|MaxAllocSize|Stats|name|pciBusID|totalMemory): |\[\[|\[ *\d+\] |\d+\. "
     r"|(?:Chunk|InUse|Free +)at |Bin \(|\d+ Chunks of|Sum Total|Summary of|Next region|Buffer \d"
     r"|BufferAssignment|Peak buffers|(?:parameter|constant|maybe_live_out|total) (?:alloc|frag)\w+:"

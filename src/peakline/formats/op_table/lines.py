@@ -40,16 +40,16 @@ _CELL = {
     "Input Shapes": r" (\[.*)",
     "Source Location": r"(?: (.*?))?",
 }
-_RULE = re.compile(r"-{5,}(?: +-{4,}|$)")
+_RULE = re.compile(r"(?<!-)-{5,}(?: +-{4,}|$)")
 _SIZES = r" (-?[\d.]{1,20} [KMGTkmgt]?[Bb])"
 _LONGEST = 1 << 12
 _MISSES = 20
 """So many lines that are no rows end a table whose end is not marked."""
 _WHOLE = re.compile(r"Self ([A-Za-z0-9]{2,12}) time total: (\S{1,24})")
 _STATS = re.compile(r"Profile stats for: (.{1,300}?)(?: rank: \d{1,6})?\s*$")
-_CALLS = re.compile(r"\d[\d,]* function calls.{0,60} in (\d[\d.]{0,20}) (?:CPU )?seconds")
+_CALLS = re.compile(r"\b\d{1,15} function calls.{0,60} in (\d[\d.]{0,20}) (?:CPU )?seconds")
 _FUNCTION = re.compile(
-    r"(\d{1,15})(?:/\d{1,15})?\s+([\d.]{3,20})\s+[\d.]{3,20}\s+([\d.]{3,20})\s+[\d.]{3,20}\s+(\S.*)"
+    r"(\d{1,15})(?:/\d{1,15})? ([\d.]{3,20}) [\d.]{3,20} ([\d.]{3,20}) [\d.]{3,20} (\S.*)"
 )
 
 
@@ -195,7 +195,7 @@ class PrintedTables:
             return True
         if not self._in_stats:
             return False
-        match = _FUNCTION.search(line)
+        match = _FUNCTION.match(" ".join(line.split()))
         if match is None:
             self._in_stats = not line.strip()
             return self._in_stats
