@@ -29,7 +29,7 @@ def test_all_rows_are_updated(tmp_path):
     with opened(tmp_path, training(rows=1000, read=16, update=[1000, 8])) as profile:
         (finding,) = dense(profile)
     evidence = finding.evidence
-    assert (evidence["rows"], evidence["rows_read"]) == (1000, 16)
+    assert (evidence["table_rows"], evidence["rows_read"]) == (1000, 16)
     assert abs(evidence["share"] - 60 / 100) < 1e-9
     assert abs(evidence["gain_share"] - 30 / 100) < 1e-9
 

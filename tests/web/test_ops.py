@@ -41,7 +41,7 @@ def test_kernels_are_those_of_the_service(page, server):
     could = [
         one for one in result if one["could_use_tensor_cores"] and not one["uses_tensor_cores"]
     ]
-    assert [row["Tensor cores"] for row in rows].count("could be used") == len(could) == 7
+    assert [row["Tensor cores"] for row in rows].count("could be used") == len(could) == 5
     share = sum(one["total_ps"] for one in could) / sum(one["total_ps"] for one in result)
     words = page.locator("#main").inner_text()
     assert number_of(words[: words.index("% of the kernels' time") + 1].split()[-1]) == almost(

@@ -235,7 +235,7 @@ def test_hosts_are_told_with_their_variation(page, server):
         almost(one["coefficient"]) for one in result["variation"]
     ]
     assert result["straggler"] is None
-    assert "No host keeps the others waiting." in page.locator("#main").inner_text()
+    assert "No collectives are recorded: whether a host" in page.locator("#main").inner_text()
 
 
 def test_findings_stand_beside_and_lead_to_steps(page, server):

@@ -24,10 +24,12 @@ KIND = Kind(
     phrase="all rows of an embedding are updated",
     severity="warning",
     least=0.15,
+    # Below this it is what most programs do, and a sparse optimizer is another one.
+    much=0.4,
     section="steps",
     columns=COLUMNS
     | FRAME
-    | columns("op", "shape", rows="Rows", rows_read="Rows that a step reads"),
+    | columns("op", "shape", table_rows="Rows", rows_read="Rows that a step reads"),
     saves="gain_share",
 )
 
@@ -75,7 +77,7 @@ def find(context: TimeContext) -> Findings:
                 "wall_ps": ops.wall_ps,
                 "op": _GRADIENT,
                 "shape": shape,
-                "rows": sides[0],
+                "table_rows": sides[0],
                 "rows_read": rows_read,
                 **of_frame(frame),
                 "share": share,

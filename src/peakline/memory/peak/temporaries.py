@@ -367,10 +367,11 @@ def _type(history: History, row: int, types: Mapping[str, str], origins: Origins
     """The type of the op that made a buffer, in lower case: the outermost of nested ones."""
     op = history.signatures[int(history.signatures.codes[row])].op
     stack = None if origins is None else origins.of(np.array([row]))[0]
-    if stack is not None and stack.types and not stack.ops:
+    inner = [] if stack is None else [one for one in stack.ops if one.startswith("aten::")]
+    if stack is not None and stack.types and not inner:
+        # Of C++ an op may be a node of autograd, BmmBackward0: its type is that of its op.
         return stack.types[0]
     if stack is not None and stack.ops:
-        inner = [one for one in stack.ops if one.startswith("aten::")]
         outer = inner[-1] if inner else op
         return outer.removeprefix("aten::").lower()
     known = types.get(op, "")
