@@ -22,6 +22,7 @@ steps --json FILE
 ops FILE
 ops --json FILE
 ops --kernels --json FILE
+ops --by function FILE
 ops --by module FILE
 ops --by shape --json FILE
 programs FILE

@@ -124,6 +124,14 @@ def test_ops_by_module_and_shape(peakline, write):
         "  12.000 us  42.9%  12.000 us     6  (no module)",
         "       0 ns   0.0%  16.000 us     0  Net_0",
     ]
+    run = peakline("ops", path, "--by", "function")
+    assert run.out.splitlines()[0] == "70.2% of the host's self time: train (train.py:10)"
+    assert run.out.splitlines()[3:] == [
+        "host by function: 97.000 us of self time, summed over threads",
+        "  SELF TIME  SHARE      TOTAL  RUNS  FUNCTION",
+        "  68.100 us  70.2%  97.000 us     1  train (train.py:10)",
+        "  28.900 us  29.8%  28.900 us     1  forward (model.py:3)",
+    ]
     run = peakline("ops", path, "--by", "shape", "--top", "1", "--sort", "median")
     assert "  and 9 more rows" in run.out.splitlines()
     answer = json.loads(peakline("ops", path, "--by", "module", "--top", "1", "--json").out)

@@ -81,6 +81,25 @@ def test_modules_and_shapes_are_those_of_the_tables(page, server):
     assert f"{len(shapes)} rows" in page.locator("#main").inner_text()
 
 
+def test_functions_are_those_of_the_table(page, server):
+    functions = sql(server, "torch_trace", "select * from function_time order by self_ps desc")
+    open_view(page, server, "/session/torch_trace/steps", part="functions")
+    rows = rows_of(page, "Functions")
+    assert [(row["Function"], row["File and line"], row["Runs"]) for row in rows] == [
+        (one["function"], f"{one['file']}:{one['line']}", str(one["occurrences"]))
+        for one in functions
+    ]
+    assert [(number_of(row["Self time"]), number_of(row["Total"])) for row in rows] == [
+        (almost(one["self_ps"]), almost(one["total_ps"])) for one in functions
+    ]
+    page.get_by_label("Search").fill(f":{functions[1]['line']}")
+    eventually(
+        lambda: [row["Function"] for row in rows_of(page, "Functions")], [functions[1]["function"]]
+    )
+    screenshot(page, "functions")
+    expect_accessible(page)
+
+
 def test_what_to_record_for_modules_is_said(page, server):
     open_view(page, server, "/session/torch_break/steps", part="modules")
     assert "with_stack=True" in page.locator("#main").inner_text()

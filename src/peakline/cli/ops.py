@@ -36,6 +36,8 @@ _COLUMN = {
     # the kernels of a GPU; the ops by type, such as every MatMul
     peakline ops trace.json --kernels
     peakline ops trace.json --by type
+    # which of your own functions takes the time
+    peakline ops trace.json --by function
 """,
 )
 @path_argument
@@ -53,9 +55,9 @@ _COLUMN = {
 )
 @click.option(
     "--by",
-    type=click.Choice(["module", "shape", "type"]),
-    help="The time of ops by type; of a PyTorch trace also of each module's ops, or of each op by "
-    "the shapes of its inputs.",
+    type=click.Choice(["function", "module", "shape", "type"]),
+    help="The time of ops by type; by your own functions, where frames of Python or the sources of "
+    "programs are recorded; of PyTorch also by module, or of each op by the shapes of its inputs.",
 )
 @reading_options(
     click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option
@@ -73,7 +75,7 @@ def ops(
     """List the ops that take most time, on devices and the host."""
     if by and kernels:
         raise UsageError("--by is about ops, --kernels about kernels; give one of them")
-    if by in {"module", "type"} and sort in {"median", "max"}:
+    if by not in {None, "shape"} and sort in {"median", "max"}:
         raise UsageError(f"--by {by} has no {sort}: sort by self, total or count")
 
     column = _COLUMN[sort]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +11,8 @@ import numpy as np
 
 from peakline.document.model import Column, Row, Table, columns_of
 from peakline.document.profile import answer_document
-from peakline.findings.recording_advice import to_place_ops
+from peakline.document.wording import NO_FUNCTION
+from peakline.findings.recording_advice import to_place_functions, to_place_ops
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 from peakline.timing.input_pipeline import Stage
@@ -28,6 +31,7 @@ _MODULES = (
     Column("runs", "count"),
     Column("module", "name"),
 )
+_FUNCTIONS = (*_MODULES[:-1], Column("function", "name"))
 _TYPES = (*_MODULES[:-1], Column("type", "name"))
 _SHAPES = (
     *columns_of(self_time="run_ps", share="figure", total="run_ps"),
@@ -89,6 +93,21 @@ def by_module_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Tab
     return _by_side(rows, most, "module", _MODULES, _module_cells)
 
 
+def by_function_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
+    """The program's functions that take time on the devices, then on the host, in order."""
+    files = {row["file"] for row in rows}
+    bases = Counter(_base(file) for file in files)
+
+    def cells(row: dict[str, Any], share: str) -> Row:
+        file = row["file"] if bases[_base(row["file"])] > 1 else _base(row["file"])
+        name = row["function"].replace("<locals>.", "")
+        place = f"{file}:{row['line']}" if file else ""
+        title = f"{name} ({place})" if name and place else name or place or NO_FUNCTION
+        return (row["self_ps"], share, row["total_ps"], row["occurrences"], title)
+
+    return _by_side(rows, most, "function", _FUNCTIONS, cells)
+
+
 def by_type_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
     """The types of ops that take time on the devices, then on the host; ``rows`` stand in order."""
     return _by_side(rows, most, "type", _TYPES, _type_cells)
@@ -119,6 +138,10 @@ def _by_side(
         left = (len(mine) - most,) if len(mine) > most else ()
         result[side] = Table(title, columns, made, left)
     return result
+
+
+def _base(file: str) -> str:
+    return re.split(r"[\\/]", file)[-1]
 
 
 def _module_cells(row: dict[str, Any], share: str) -> Row:
@@ -213,8 +236,15 @@ def _rest(table: Columns, most: int) -> Row:
 
 
 def ops_rows(profile: Profile, by: By, column: str = "self_ps") -> list[dict[str, Any]]:
-    """The time of ops by module, type or the shapes of their inputs, largest ``column`` first."""
+    """The time of ops by module, function, type or shapes, the largest ``column`` first."""
     return sorted(rows_by(profile, by), key=lambda row: -row[column])
+
+
+def to_place(profile: Profile, by: By | None) -> tuple[str, ...]:
+    """What to record to see more of where ops run, a line each."""
+    if by != "function":
+        return to_place_ops(profile)
+    return () if rows_by(profile, by) else (to_place_functions(profile),)
 
 
 def ops_document(
@@ -226,10 +256,10 @@ def ops_document(
     by: By | None = None,
 ) -> dict[str, object]:
     """What ``peakline ops --json`` prints: the first ``top`` rows, in order of ``column``."""
-    missing: dict[str, object] = {} if kernels else {"to_record": list(to_place_ops(profile))}
+    missing: dict[str, object] = {} if kernels else {"to_record": list(to_place(profile, by))}
     if by is not None:
         rows = ops_rows(profile, by, column)[:top]
-        key = {"module": "modules", "type": "types"}.get(by, "ops")
+        key = "ops" if by == "shape" else f"{by}s"
         return answer_document(profile, {key: rows, **missing})
     table = sorted_ops(profile, "kernels" if kernels else "op_stats", column)
     rows = [] if table is None else table.to_pylist()[:top]

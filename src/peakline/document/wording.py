@@ -30,6 +30,8 @@ PEAK = {
     "allocations": "at most: nothing says when some temporaries are live",
 }
 """How the peak of a program was found (`peakline.hlo.memory`)."""
+NO_FUNCTION = "(no function of yours)"
+"""What runs in no function of the program's own."""
 NO_STEPS = "No steps are marked in this profile"
 NOT_JUDGED = "No steps are marked in this profile, so what a step takes is not judged."
 NO_MEMORY = "This profile has nothing about memory"
@@ -230,6 +232,10 @@ PAGE = {
         "nothing": "no op has that in its name or type",
         "total": "{ops}, {self} of self time, summed over {over}",
         "over": {"both": "threads and devices", "device": "devices", "host": "threads"},
+        "no_function": NO_FUNCTION,
+        "records_functions": "Frames of Python are recorded with with_stack=True of "
+        "torch.profiler.profile, and with python_tracer_level=1 of jax.profiler.ProfileOptions; "
+        "programs of JAX name the functions that they were traced from.",
         "records_modules": "Of PyTorch only: with_stack=True of torch.profiler.profile records "
         "which module runs an op.",
         "records_shapes": "Of PyTorch only: record_shapes=True of torch.profiler.profile records "

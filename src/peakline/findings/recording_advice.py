@@ -147,6 +147,19 @@ def to_place_ops(profile: Profile) -> tuple[str, ...]:
     return tuple(filter(None, (missing, other)))
 
 
+def to_place_functions(profile: Profile) -> str:
+    """What would show which functions of the program take the time, none of which are recorded."""
+    names = _names(profile)
+    if any(_PYTHON.fullmatch(name) for name in names):
+        return "all functions that were recorded are those of libraries, none is the program's own"
+    if _is_of_torch(profile):
+        return "record with with_stack=True to see which of your functions takes the time"
+    how = _EXPLAINS.get(_recorder(names))
+    if how is None:
+        return "who recorded this profile records no functions of Python"
+    return f"record with {how} to see which of your functions takes the time"
+
+
 def launched_before(profile: Profile) -> str:
     """How to see whose the work is that devices did first and that was launched before the
     recording; empty where there is little of it.

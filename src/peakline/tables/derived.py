@@ -61,6 +61,7 @@ _MADE = (
     ("timing", "device_time", (), _RAN),
     ("timing", "thread_time", (), _RAN),
     ("timing", "op_stats", (), _RAN),
+    ("timing", "function_time", (), _RAN),
     ("timing", "module_time", (), _RAN),
     ("timing", "shape_time", (), _RAN),
     ("timing", "kernels", ("events",), ()),

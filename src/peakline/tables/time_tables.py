@@ -67,6 +67,16 @@ op_stats: One row per op of a host or a device: how often it ran, and for how lo
     bytes_accessed float64? bytes read and written by all runs, where the profile says it
     is_eager bool? whether it was run one by one instead of as part of a function
 
+function_time: One row per function of the program's own, with its time on the host or its devices.
+Of PyTorch with with_stack=True, of JAX with the Python tracer, and where programs of XLA say it.
+    side string host or device
+    function string? its name; null where only file and line are known, and for what runs in none
+    file string? the file it is in, as the profile has it; null for what runs in none
+    line int64 on which it begins; if only programs of XLA name it, where most of its time is from
+    occurrences int64 calls of it; on a device, or of a program's, how many ops ran in it
+    total_ps int64 how long, other functions of the program that it called included
+    self_ps int64 its own time and that of libraries it called
+
 module_time: One row per module (nn.Module) whose ops ran, of a host or its devices.
 Only traces of PyTorch with with_stack=True have any; the gradient of an op is of its op's module.
     side string host or device

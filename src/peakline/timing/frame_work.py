@@ -23,11 +23,9 @@ from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import device_sets_of, either, host_sets_of
 from peakline.trace.calls import Call, call_of
 from peakline.trace.events import nesting_of, trace_of
-from peakline.trace.frames import Frame, frame_of
+from peakline.trace.frames import Frame, frame_of, has_name
 from peakline.trace.intervals import Intervals, covered, union
 
-_UNNAMED = ("<listcomp>", "<lambda>", "<genexpr>", "<dictcomp>", "<setcomp>")
-"""Functions without a name of their own: the one around them says more."""
 _DEEPEST = 64
 _LOOKED_AT = 64
 """So many of the events that may hold a function are looked into."""
@@ -169,7 +167,7 @@ class Idle:
                 break
             left &= codes == known[most]
             whole = int(totals[most])
-            if one.function not in _UNNAMED:
+            if has_name(one.function):
                 result.append((one, whole))
         return result
 
@@ -197,7 +195,7 @@ def _named(threads: StepThreads) -> Int64Array:
     """The innermost function around each event that has a name, or the innermost at all."""
     unnamed = np.array(
         [
-            (frame := frame_of(name)) is not None and frame.function in _UNNAMED
+            (frame := frame_of(name)) is not None and not has_name(frame.function)
             for name in threads.names.values
         ]
         + [False],

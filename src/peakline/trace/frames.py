@@ -30,6 +30,7 @@ _BUILT_IN = re.compile(
 )
 EVALUATES = re.compile(r"(?i)(?:^|[^a-z])(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 """What functions that evaluate are called."""
+_UNNAMED = frozenset(("<listcomp>", "<lambda>", "<genexpr>", "<dictcomp>", "<setcomp>"))
 _MODULE = "nn.Module: "
 _LONGEST = 1000
 """A name is part of a title for every line that it stands in: of longer ones it is the begin."""
@@ -47,7 +48,9 @@ _LIBRARIES = frozenset(
     "multiprocess dill cloudpickle regex rich click six typing_extensions pydantic zmq tornado "
     "traitlets jupyter_client debugpy".split()
 )
-_INSTALLED = re.compile(r"(?:^|[\\/])(?:site|dist)-packages[\\/](?P<inner>.*)", re.DOTALL)
+_INSTALLED = re.compile(
+    r"(?:^|[\\/])(?:(?:site|dist)-packages|third_party[\\/]py)[\\/](?P<inner>.*)", re.DOTALL
+)
 _CELL = re.compile(r"<(?:ipython|stdin)|.*ipykernel_|<cell")
 _STANDARD = re.compile(r"(?:^|[\\/])lib(?:64)?[\\/]python3[^\\/]*[\\/]|^<frozen ")
 
@@ -105,6 +108,11 @@ def _traced(name: str) -> Frame | None:
     whose: Whose = "framework" if module.partition(".")[0] in _FRAMEWORKS else "library"
     known = "" if module in {"<unknown>", "builtins"} else f"{module}."
     return Frame("", 0, f"{known}{function}", whose)
+
+
+def has_name(function: str) -> bool:
+    """Whether a function has a name of its own: of others the one around them says more."""
+    return function not in _UNNAMED
 
 
 def module_of(name: str) -> str:

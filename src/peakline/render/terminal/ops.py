@@ -11,14 +11,15 @@ from peakline.document.model import Table, rest_text
 from peakline.document.ops import (
     NARROW_WITHOUT,
     RUNS,
+    by_function_tables,
     by_module_tables,
     by_shape_tables,
     by_type_tables,
     kernels_table,
     ops_tables,
     printed_tables,
+    to_place,
 )
-from peakline.findings.recording_advice import to_place_ops
 from peakline.render.terminal.screen import Shown, Text, drawn, headed, indented, profile_line, show
 
 if TYPE_CHECKING:
@@ -51,8 +52,11 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: st
 def print_ops_by(
     profile: Profile, rows: list[dict[str, Any]], by: By, top: int | None, sort: str = "self"
 ) -> None:
-    """Print the time of ops by module, type or shapes of their inputs; ``rows`` are in order."""
-    tables_of = {"module": by_module_tables, "shape": by_shape_tables, "type": by_type_tables}[by]
+    """Print the time of ops by module, function, type or shapes; ``rows`` are in order."""
+    tables_of = {
+        "function": by_function_tables, "module": by_module_tables, "shape": by_shape_tables,
+        "type": by_type_tables,
+    }[by]  # fmt: skip
     tables = tables_of(rows, top or limits.OPS.terminal)
     column = _COLUMN.get(sort, "")
     parts = headed(rows_headline(tables, by, column), profile)
@@ -62,13 +66,16 @@ def print_ops_by(
         what = "row" if by == "shape" else by
         parts += _table(one, what, [*NARROW_WITHOUT, *more], column)
     if not tables:
-        none = {"module": "modules of ops", "shape": "shapes of inputs of ops", "type": "ops"}[by]
+        none = {
+            "function": "functions of yours", "module": "modules of ops", "type": "ops",
+            "shape": "shapes of inputs of ops",
+        }[by]  # fmt: skip
         parts += ["", Text(f"no {none} in this profile")]
-    show([*parts, *_to_record(profile)])
+    show([*parts, *_to_record(profile, by)])
 
 
-def _to_record(profile: Profile) -> list[Shown]:
-    lines = to_place_ops(profile)
+def _to_record(profile: Profile, by: By | None = None) -> list[Shown]:
+    lines = to_place(profile, by)
     return ["", *(Text(line) for line in lines)] if lines else []
 
 

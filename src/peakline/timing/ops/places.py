@@ -1,4 +1,5 @@
-"""Where in the model the time of ops goes: by module, and by the shapes of their inputs.
+"""Where in the model the time of ops goes: by module, and by the shapes of their inputs; its
+functions are in `peakline.timing.ops.functions`.
 
 The module of an op is the innermost ``nn.Module: Linear_3`` around it, which PyTorch's profiler
 records with Python's frames (torch/csrc/autograd/profiler_python.cpp); that of an op of a backward
@@ -8,7 +9,7 @@ kernel the module of the op that launched it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.timing.op_stats import DEVICE, HOST, joined_runs
 from peakline.timing.ops.device import framework_executions, launching_runs
+from peakline.timing.ops.functions import FunctionTime, function_times
 from peakline.timing.ops.host import Executions, host_executions
 from peakline.timing.ops.in_steps import StepOps
 from peakline.timing.ops.stat_columns import op_stats_of
@@ -67,8 +69,8 @@ def source_of(profile: Profile, ops: StepOps, chosen: BoolArray) -> tuple[str, i
     return "", 0
 
 
-By = Literal["module", "shape", "type"]
-_MISSING = frozenset(("module", "input_shape"))
+By = Literal["function", "module", "shape", "type"]
+_MISSING = frozenset(("module", "input_shape", "function", "file"))
 
 
 @dataclass(frozen=True)
@@ -202,20 +204,23 @@ def shape_times(profile: Profile) -> tuple[ShapeTime, ...]:
     return tuple(order)
 
 
+_Row = FunctionTime | ModuleTime | ShapeTime | TypeTime
+
+
 def rows_by(profile: Profile, by: By) -> list[dict[str, object]]:
-    """`module_times`, `shape_times` or `type_times` as rows.
+    """`module_times`, `shape_times`, `type_times` or `function_times` as rows.
 
     Raises InputError when the profile cannot be read.
     """
-    if by == "type":
-        return [asdict(one) for one in type_times(profile)]
-    return [asdict(one) for one in (module_times if by == "module" else shape_times)(profile)]
+    times: dict[By, Callable[[Profile], Sequence[_Row]]] = {
+        "function": function_times, "module": module_times, "shape": shape_times,
+        "type": type_times,
+    }  # fmt: skip
+    return [asdict(one) for one in times[by](profile)]
 
 
-def columns_from(
-    rows: Sequence[ModuleTime] | Sequence[ShapeTime], texts: Sequence[str], numbers: Sequence[str]
-) -> Columns:
-    """``rows`` as columns; an empty module or shape is null, an op may have the empty name."""
+def columns_from(rows: Sequence[_Row], texts: Sequence[str], numbers: Sequence[str]) -> Columns:
+    """``rows`` as columns; an empty module, file or shape is null, an op may have an empty name."""
     every: dict[str, list[str]] = {name: [getattr(one, name) for one in rows] for name in texts}
     return Columns(
         {

@@ -179,6 +179,8 @@ export const WORDING = {
       "device": "devices",
       "host": "threads"
     },
+    "no_function": "(no function of yours)",
+    "records_functions": "Frames of Python are recorded with with_stack=True of torch.profiler.profile, and with python_tracer_level=1 of jax.profiler.ProfileOptions; programs of JAX name the functions that they were traced from.",
     "records_modules": "Of PyTorch only: with_stack=True of torch.profiler.profile records which module runs an op.",
     "records_shapes": "Of PyTorch only: record_shapes=True of torch.profiler.profile records the shapes of inputs.",
     "not_recorded": "Not recorded in this profile",

@@ -6,7 +6,7 @@ import { Facts } from "./facts.js";
 import { mountInput } from "./input_part.js";
 import { mountKernels } from "./kernels_part.js";
 import { mountOps } from "./ops_part.js";
-import { mountModules, mountShapes } from "./places_part.js";
+import { mountFunctions, mountModules, mountShapes } from "./places_part.js";
 import { mountSteps } from "./steps_part.js";
 
 /** @typedef {Record<string, string>} Params */
@@ -20,6 +20,7 @@ import { mountSteps } from "./steps_part.js";
 const PARTS = {
   steps: { title: "Steps", mount: mountSteps },
   ops: { title: "Ops", mount: mountOps },
+  functions: { title: "Functions", mount: mountFunctions },
   modules: { title: "Modules", mount: mountModules },
   shapes: { title: "Shapes", mount: mountShapes },
   kernels: { title: "Kernels", mount: mountKernels },

@@ -1,4 +1,4 @@
-/** Where in a model of PyTorch the time of ops goes: by module, or by the shapes of inputs. */
+/** Where in a program the time of ops goes: by function, by module, or by the shapes of inputs. */
 
 import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
@@ -14,6 +14,7 @@ import { WORDING } from "../../core/wording.js";
  * @property {string} table of SQL
  * @property {string} label
  * @property {string} key the column that a search is in too
+ * @property {string} hint what is searched
  * @property {string} missing what to record, where the table has no row
  * @property {Column[]} columns after the first two
  */
@@ -28,8 +29,20 @@ const SPENT = [
 ];
 
 /** @type {import("./index.js").MountPart} */
+export const mountFunctions = placesPart({
+  table: "function_time", label: "Functions", key: "function", hint: "function or file",
+  missing: WORDING.ops.records_functions,
+  columns: [
+    { key: "function", title: "Function", width: "minmax(14rem, 1fr)",
+      cell: ({ function: name, file }) => name ?? (file ? "" : WORDING.ops.no_function) },
+    { key: "place", title: "File and line", width: "minmax(12rem, 1fr)" },
+    ...SPENT,
+  ],
+});
+
+/** @type {import("./index.js").MountPart} */
 export const mountModules = placesPart({
-  table: "module_time", label: "Modules", key: "module",
+  table: "module_time", label: "Modules", key: "module", hint: "module",
   missing: WORDING.ops.records_modules,
   columns: [
     { key: "module", title: "Module", width: "minmax(14rem, 1fr)",
@@ -41,6 +54,7 @@ export const mountModules = placesPart({
 /** @type {import("./index.js").MountPart} */
 export const mountShapes = placesPart({
   table: "shape_time", label: "Ops by the shapes of their inputs", key: "input_shape",
+  hint: "op or shape",
   missing: WORDING.ops.records_shapes,
   columns: [
     { key: "op", title: "Op", width: "minmax(12rem, 1fr)" },
@@ -56,7 +70,7 @@ export const mountShapes = placesPart({
  * @param {Kind} kind
  * @returns {import("./index.js").MountPart}
  */
-function placesPart({ table, label, key, missing, columns }) {
+function placesPart({ table, label, key, hint, missing, columns }) {
   return (facts, body, params, signal) => {
     const { context } = facts;
     /** @type {(params: import("./index.js").Params) => void} */
@@ -93,9 +107,10 @@ function placesPart({ table, label, key, missing, columns }) {
       const sides = Object.keys(whole);
       const rows = answer.data.map((row) => ({
         ...row, share: row.self_ps / Math.max(whole[row.side] ?? 0, 1),
+        place: row.file ? `${row.file}:${row.line}` : "",
       }));
       const field = h("input", { type: "search", id: "place-search", size: 32,
-        placeholder: key === "module" ? "module" : "op or shape", spellcheck: "false" });
+        placeholder: hint, spellcheck: "false" });
       const result = h("span", { class: "quiet", role: "status" });
       const shown = new DataTable({
         label, sort: params["sort"] || "-self_ps", height: "max(20rem, calc(100vh - 17rem))",
@@ -123,7 +138,7 @@ function placesPart({ table, label, key, missing, columns }) {
       function draw(search) {
         const text = search.toLowerCase();
         const fitting = rows.filter((row) => !text
-          || [row[key], row.op].some((one) => (one ?? "").toLowerCase().includes(text)));
+          || [row[key], row.op, row.place].some((one) => (one ?? "").toLowerCase().includes(text)));
         shown.setRows(fitting);
         result.textContent = `${counted(fitting.length, "row")}, `
           + `${time(fitting.reduce((sum, row) => sum + row.self_ps, 0))} of self time`;
