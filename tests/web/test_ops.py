@@ -115,6 +115,28 @@ def test_runs_of_a_device_s_op_are_not_those_of_the_host(page, server):
     assert len(bars) == 2
 
 
+def test_shares_of_the_host_and_of_devices_stand_apart(page, server):
+    ops = sql(server, "kernels", "select * from op_stats order by self_ps desc")
+    whole = {side: sum(one["self_ps"] for one in ops if one["side"] == side)
+             for side in ("device", "host")}  # fmt: skip
+    assert all(whole.values())
+    open_view(page, server, "/session/kernels/steps", part="ops")
+    shown = rows_of(page, "Ops")
+    assert {row["Side"] for row in shown} == {"device", "host"}
+    known = {(one["side"], one["op"], one["op_type"] or ""): one for one in ops}
+    for row in shown:
+        one = known[row["Side"], row["Op"], row["Type"]]
+        share = one["self_ps"] / whole[one["side"]]
+        cells = {side: row[f"Share of {side}"] for side in whole}
+        assert number_of(cells.pop(one["side"])) == almost(share)
+        assert set(cells.values()) == {""}
+    op = ops[0]
+    open_view(page, server, "/session/kernels/steps", part="ops", op=op["op"], side_of=op["side"])
+    share = facts(page.locator(".detail"))[f"Share of {op['side']}"]
+    assert number_of(share) == almost(op["self_ps"] / whole[op["side"]])
+    screenshot(page, "ops_of_both_sides")
+
+
 def test_ops_are_those_of_the_service(page, server):
     result = sql(server, "tf2_cnn", "select * from op_stats order by self_ps desc")
     open_view(page, server, "/session/tf2_cnn/steps", part="ops")

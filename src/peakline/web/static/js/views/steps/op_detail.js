@@ -93,7 +93,7 @@ function factsOf(op) {
   /** @type {[string, string][]} */
   const rows = [
     ["Type", op.op_type || "–"], ["Side", op.side], ["Runs", count(op.occurrences)],
-    ["Self time", `${time(op.self_ps)} (${percent(op.share)})`], ["Total", time(op.total_ps)],
+    ["Self time", time(op.self_ps)], [`Share of ${op.side}`, percent(op.share)], ["Total", time(op.total_ps)],
     ["Mean", time(op.total_ps / op.occurrences)],
   ];
   if (op.flops) rows.push(["Operations", `${op.flops.toExponential(3)} FLOP`]);

@@ -9,6 +9,7 @@ import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { OpDetail } from "./op_detail.js";
 import { OpPictures } from "./op_pictures.js";
+import { shareColumns, withShares } from "./sides.js";
 import { StepFilter } from "./step_filter.js";
 import { WORDING } from "../../core/wording.js";
 
@@ -231,17 +232,6 @@ class Ops {
 }
 
 /**
- * @param {any[]} rows
- * @returns {Op[]}
- */
-function withShares(rows) {
-  /** @type {Record<string, number>} */
-  const whole = {};
-  for (const { side, self_ps } of rows) whole[side] = (whole[side] ?? 0) + self_ps;
-  return rows.map((row) => ({ ...row, share: row.self_ps / Math.max(whole[row.side] ?? 0, 1) }));
-}
-
-/**
  * @param {boolean} withSide
  * @param {boolean} withMemory
  * @returns {import("../../core/table.js").Column[]}
@@ -253,8 +243,7 @@ function columns(withSide, withMemory) {
     ...(withSide ? [/** @type {const} */ ({ key: "side", title: "Side", width: "4.5rem" })] : []),
     { key: "self_ps", title: "Self time", kind: "time", width: "7rem",
       help: "without the ops that ran in it" },
-    { key: "share", title: "Share", kind: "percent", width: "5rem",
-      help: "of its side's self time" },
+    ...shareColumns(withSide),
     { key: "total_ps", title: "Total", kind: "time", width: "6.5rem",
       help: "from begin to end, what it called included" },
     { key: "occurrences", title: "Runs", kind: "count", width: "5.5rem" },

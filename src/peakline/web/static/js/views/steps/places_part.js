@@ -7,6 +7,7 @@ import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { WORDING } from "../../core/wording.js";
+import { shareColumns, withShares } from "./sides.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 /**
@@ -22,8 +23,6 @@ import { WORDING } from "../../core/wording.js";
 /** @type {Column[]} */
 const SPENT = [
   { key: "self_ps", title: "Self time", kind: "time", width: "7rem" },
-  { key: "share", title: "Share", kind: "percent", width: "5rem",
-    help: "of the self time of its side" },
   { key: "total_ps", title: "Total", kind: "time", width: "7rem" },
   { key: "occurrences", title: "Runs", kind: "count", width: "6rem" },
 ];
@@ -101,21 +100,19 @@ function placesPart({ table, label, key, hint, missing, columns }) {
 
     /** @param {import("../../core/api.js").Answer<any[]>} answer */
     function show(answer) {
-      /** @type {Record<string, number>} */
-      const whole = {};
-      for (const { side, self_ps: spent } of answer.data) whole[side] = (whole[side] ?? 0) + spent;
-      const sides = Object.keys(whole);
-      const rows = answer.data.map((row) => ({
-        ...row, share: row.self_ps / Math.max(whole[row.side] ?? 0, 1),
-        place: row.file ? `${row.file}:${row.line}` : "",
+      const isBoth = new Set(answer.data.map(({ side }) => side)).size > 1;
+      const rows = withShares(answer.data).map((row) => ({
+        ...row, place: row.file ? `${row.file}:${row.line}` : "",
       }));
       const field = h("input", { type: "search", id: "place-search", size: 32,
         placeholder: hint, spellcheck: "false" });
       const result = h("span", { class: "quiet", role: "status" });
       const shown = new DataTable({
         label, sort: params["sort"] || "-self_ps", height: "max(20rem, calc(100vh - 17rem))",
-        columns: sides.length < 2 ? columns
-          : [{ key: "side", title: "Side", width: "5rem" }, ...columns],
+        columns: [
+          ...(isBoth ? [/** @type {const} */ ({ key: "side", title: "Side", width: "5rem" })] : []),
+          ...columns.flatMap((one) => one.key === "self_ps" ? [one, ...shareColumns(isBoth)] : [one]),
+        ],
         onSort: (sort) => context.change({ sort }),
         nothing: WORDING.ops.no_row,
       });
