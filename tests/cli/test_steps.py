@@ -72,7 +72,7 @@ def test_the_json(peakline, path):
     result = json.loads(run.out)
     assert list(result) == [
         "profile", "number_of_steps", "times", "times_by_name", "found_by", "parts", "devices",
-        "utilisation", "to_record",
+        "utilisation", "to_record", "input",
         "times_by_device", "steps", "findings", "warnings",
     ]  # fmt: skip
     assert result["profile"] == {

@@ -289,6 +289,7 @@ def test_no_steps():
         "number_of_steps": 0,
         "times": None, "times_by_device": [], "times_by_name": [], "found_by": None, "parts": [],
         "devices": [], "to_record": [], "utilisation": None, "steps": [], "findings": [],
+        "input": None,
     }  # fmt: skip
 
 
@@ -647,14 +648,18 @@ def test_a_loop_that_waits_between_its_steps_says_so():
     main = [(name.split()[0], begin, end, n) for n, (name, begin, end) in enumerate(steps)]
     main += [("dense/MatMul:MatMul", begin + MS, end) for _, begin, end in steps]
     main += [("IteratorGetNext", end, end + 60 * MS) for _, _, end in steps[:-1]]
-    (finding,) = of_kind(
-        profile_of({HOST_PLANE: {"python": sorted(main, key=lambda e: e[1])}}, steps), "input_bound"
-    )
+    profile = profile_of({HOST_PLANE: {"python": sorted(main, key=lambda e: e[1])}}, steps)
+    (finding,) = of_kind(profile, "input_bound")
     # Without the first two steps.
     waits, whole = 6 * 60, 6 * 40 + 6 * 60
     assert finding.title == (
         f"{waits / whole:.0%} of the time training waits for input, 100% of it between the steps"
     )
+    # Whoever shows the waits, as the page's part on the input, has the numbers of the finding.
+    assert answer_time(profile).as_json()["input"] == {
+        "steps": 6, "left_out": 2, "waiting": 6, "within_ps": 0, "between_ps": waits * MS,
+        "whole_ps": whole * MS,
+    }  # fmt: skip
 
 
 NODE = "autograd::engine::evaluate_function: "

@@ -223,8 +223,23 @@ def test_stages_of_the_input_pipeline(page, server):
     held = [row["Stage"] for row in rows if "holds the pipeline up" in row["Stage"]]
     assert len(held) == 1
     assert "Map" in held[0]
-    share = sum(step["input_wait_ps"] for step in steps) / sum(step["wall_ps"] for step in steps)
-    assert fact(page.locator("dl.panel.facts"), "Steps wait for input") == almost(share)
+    # The finding's words and its share: what lies between the steps counts too.
+    late = steps[2:]
+    between = sum(step["gap_before_ps"] for step in late)
+    (host,) = api(server, "sessions/input_bound/tools/time_findings")["hosts"]
+    (finding,) = (one for one in host["findings"] if one["kind"] == "input_bound")
+    shown = page.locator("dl.panel.facts")
+    assert fact(shown, "Training waits for input") == almost(finding["evidence"]["share"])
+    waits = sum(step["input_wait_ps"] for step in late)
+    assert host["input"]["within_ps"] == waits
+    assert 0 <= host["input"]["between_ps"] <= between
+    words = facts(shown)
+    assert number_of(words["Within the steps"].split(",")[0]) == almost(
+        waits / host["input"]["whole_ps"]
+    )
+    assert number_of(words["Between the steps"].split(",")[0]) == almost(
+        host["input"]["between_ps"] / host["input"]["whole_ps"]
+    )
     screenshot(page, "input_pipeline")
 
 

@@ -21,6 +21,7 @@ from peakline.findings.time_context import TimeContext
 from peakline.shown import Brief, Shown, Tabular, several
 from peakline.tables.once import once
 from peakline.text import counted, time_text
+from peakline.timing.launches.gaps import InputWaits
 from peakline.timing.ops.host import host_executions
 from peakline.timing.steps.facts import PARTS, StepFacts, step_facts_of
 from peakline.trace.activity import activity_of
@@ -126,7 +127,8 @@ class TimeAnswer(Shown, Tabular):
     steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
     devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains
     time in which no event runs. ``utilisation`` is what the compiled programs use of the devices,
-    None where nothing says which ran.
+    None where nothing says which ran. ``input_waits`` is how long training waits for input, None
+    without steps.
     """
 
     steps: StepFacts
@@ -138,6 +140,7 @@ class TimeAnswer(Shown, Tabular):
     by_name: tuple[tuple[str, StepTimes], ...] = ()
     to_record: tuple[str, ...] = ()
     utilisation: Utilisation | None = None
+    input_waits: InputWaits | None = None
 
     def __post_init__(self) -> None:
         several(self, "findings")
@@ -186,6 +189,7 @@ class TimeAnswer(Shown, Tabular):
         return {
             "number_of_steps": facts.number_of_steps,
             **short,
+            "input": None if self.input_waits is None else vars(self.input_waits),
             "times_by_device": [
                 {"device": device} | vars(times) for device, times in self.by_device
             ],
@@ -241,11 +245,11 @@ def _answer(profile: Profile) -> TimeAnswer:
         shows = ("device_time", "events", "op_runs")
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):
             return TimeAnswer(facts, None, devices, (), NO_TIME)
-        result = _findings(profile, facts)
+        result = _findings(TimeContext(profile, facts))
         missing = to_see_devices(profile), launched_before(profile)
         marks = tuple(filter(None, (*missing, to_mark_steps(profile), to_place_time(profile))))
         return TimeAnswer(facts, None, devices, result, UNMARKED, to_record=marks)
-    main = facts.main
+    main, context = facts.main, TimeContext(profile, facts)
     wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
     by_device = tuple(
@@ -259,10 +263,10 @@ def _answer(profile: Profile) -> TimeAnswer:
     # Either is one line about the same setting.
     how = to_explain_time(profile) if is_unexplained else to_place_time(profile)
     return TimeAnswer(
-        facts, _times(wall), devices, _findings(profile, facts),
+        facts, _times(wall), devices, _findings(context),
         by_device=by_device, by_name=by_name,
         to_record=tuple(filter(None, (to_see_devices(profile), launched_before(profile), how))),
-        utilisation=_utilisation(profile, main),
+        utilisation=_utilisation(profile, main), input_waits=context.input_waits,
     )  # fmt: skip
 
 
@@ -276,8 +280,8 @@ def _utilisation(profile: Profile, facts: StepFacts) -> Utilisation | None:
     return utilisation_of(profile, facts)
 
 
-def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:
-    result = time_findings(TimeContext(profile, facts))
+def _findings(context: TimeContext) -> tuple[Finding, ...]:
+    result = time_findings(context)
     return tuple(one.finding for one in priorities((), result))
 
 

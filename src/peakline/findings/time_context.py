@@ -9,7 +9,14 @@ from peakline.arrays import AnyArray
 from peakline.tables import Profile
 from peakline.timing.frame_work import Idle, idle_of
 from peakline.timing.launches.first_use import FirstUses, first_uses_of
-from peakline.timing.launches.gaps import BetweenSteps, Gaps, between_steps, gaps_of
+from peakline.timing.launches.gaps import (
+    BetweenSteps,
+    Gaps,
+    InputWaits,
+    between_steps,
+    gaps_of,
+    input_waits,
+)
 from peakline.timing.ops.in_steps import StepOps, step_ops_of
 from peakline.timing.steps.facts import StepFacts
 from peakline.timing.steps.stragglers import Behind, behind_of
@@ -46,6 +53,11 @@ class TimeContext:
     def between(self) -> BetweenSteps:
         """What lies between the steps, per row of ``facts``."""
         return between_steps(self.profile, self.facts)
+
+    @cached_property
+    def input_waits(self) -> InputWaits:
+        """How long training waits for input."""
+        return input_waits(self.facts, self.between)
 
     @cached_property
     def behind(self) -> Behind | None:

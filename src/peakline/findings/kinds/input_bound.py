@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, gain_of
-from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
@@ -42,18 +39,8 @@ _APART = 0.1
 def find(context: TimeContext) -> Findings:
     """At most one, with the stages of the input pipeline."""
     facts = context.facts
-    # A shuffle fills its buffer, and a cache is made, in the first steps alone.
-    late = facts.number >= (WARM_UP if facts.count >= WARM_UP + FEWEST_STEPS else 0)
-    inside, between, wall = (
-        int(column[late].sum())
-        for column in (
-            facts.part("input_wait_ps"),
-            context.between.input_wait,
-            facts.part("wall_ps"),
-        )
-    )
-    whole = wall + between
-    share = (inside + between) / whole if whole else 0.0
+    waits = context.input_waits
+    share = waits.share
     if share < KIND.least:
         return
     stages = _stages(context.profile)
@@ -61,19 +48,20 @@ def find(context: TimeContext) -> Findings:
     function = _function(context)
     doing = "" if function is None else f"; the time goes to {function.frame.title}"
     which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
-    # The input's own page, and what XProf says of it, count what lies within the steps.
-    apart = between / (inside + between)
+    # What XProf says of the input counts what lies within the steps.
+    waited = waits.within_ps + waits.between_ps
+    apart = waits.between_ps / waited
     where = f", {apart:.0%} of it between the steps" if apart >= _APART else ""
     yield KIND.finding(
         f"{share:.0%} of the time training waits for input{where}{which}{doing}",
         {
-            "steps": int(np.unique(facts.number[late]).size),
-            "wall_ps": wall // facts.lanes,
-            "input_wait_ps": inside // facts.lanes,
-            "between_steps_ps": between // facts.lanes,
+            "steps": waits.steps,
+            "wall_ps": waits.whole_ps - waits.between_ps,
+            "input_wait_ps": waits.within_ps,
+            "between_steps_ps": waits.between_ps,
             "bottleneck": slowest,
             **({} if function is None else about_frame(function)),
-            **gain_of(facts, share, inside + between),
+            **gain_of(facts, share, waited * facts.lanes),
         },
         advice(slowest),
         tuple(stages[:_ROWS]),

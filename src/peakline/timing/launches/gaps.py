@@ -16,7 +16,7 @@ from peakline.timing.frame_work import callee_title
 from peakline.timing.launches.first_use import first_uses_of
 from peakline.timing.launches.summary import launch_summary
 from peakline.timing.ops.eager import called, on_host
-from peakline.timing.steps.facts import StepFacts
+from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP, StepFacts
 from peakline.timing.steps.slow import own_in
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
@@ -180,6 +180,43 @@ def between_steps(profile: Profile, facts: StepFacts) -> BetweenSteps:
         wait[rows] = covered(without(waits, busy), first, last)
         nothing[rows] = gap[rows] - wait[rows] - covered(busy, first, last)
     return BetweenSteps(wait, nothing)
+
+
+@dataclass(frozen=True)
+class InputWaits:
+    """How long training waits for input, in ps: within its steps and between them, of all
+    ``whole_ps``; of several devices the mean.
+
+    The first steps are ``left_out`` where there are enough others: a shuffle fills its buffer, and
+    a cache is made, in these alone. ``waiting`` of the other ``steps`` have such a wait in them or
+    before them.
+    """
+
+    steps: int
+    left_out: int
+    waiting: int
+    within_ps: int
+    between_ps: int
+    whole_ps: int
+
+    @property
+    def share(self) -> float:
+        """Of all the time, that which training waits."""
+        return (self.within_ps + self.between_ps) / self.whole_ps if self.whole_ps else 0.0
+
+
+def input_waits(facts: StepFacts, between: BetweenSteps) -> InputWaits:
+    """How long the steps of ``facts``, with what lies ``between`` them, wait for input."""
+    late = facts.number >= (WARM_UP if facts.count >= WARM_UP + FEWEST_STEPS else 0)
+    within, before = facts.part("input_wait_ps")[late], between.input_wait[late]
+    number, lanes = facts.number[late], facts.lanes
+    steps = int(np.unique(number).size)
+    waiting = int(np.unique(number[within + before > 0]).size)
+    wall = int(facts.part("wall_ps")[late].sum()) + int(before.sum())
+    return InputWaits(
+        steps, facts.count - steps, waiting, int(within.sum()) // lanes,
+        int(before.sum()) // lanes, wall // lanes,
+    )  # fmt: skip
 
 
 def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets, AnyArray]]:

@@ -160,7 +160,7 @@ export const WORDING = {
   "input": {
     "none": "No stages of an input pipeline in this profile",
     "records": "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded.",
-    "waits": "Steps wait for input",
+    "waits": "Training waits for input",
     "bottleneck": "holds the pipeline up"
   },
   "kernels": {

@@ -109,11 +109,19 @@ export class Facts {
   }
 
   /** @returns {Promise<import("../../core/finding.js").Finding[]>} of time, of the host that is shown */
-  findings() {
-    return this.#once("findings", async () => {
-      const { data } = await this.context.tool("time_findings", { steps: false });
-      return data.hosts.flatMap((/** @type {any} */ host) => host.findings);
-    });
+  async findings() {
+    return (await this.#times()).flatMap((/** @type {any} */ host) => host.findings);
+  }
+
+  /** @returns {Promise<import("./input_part.js").Waits | null>} of the one host that steps ran on */
+  async inputWaits() {
+    const waits = (await this.#times()).map((/** @type {any} */ host) => host.input).filter(Boolean);
+    return waits.length === 1 ? waits[0] : null;
+  }
+
+  #times() {
+    return this.#once("times", async () =>
+      (await this.context.tool("time_findings", { steps: false })).data.hosts);
   }
 
   /** @returns {Promise<string[]>} the tables that SQL may ask for */

@@ -2,7 +2,7 @@
 
 import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
-import { percent, time } from "../../core/format.js";
+import { counted, percent, time } from "../../core/format.js";
 import { withExport } from "../../core/exporting.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { SECTIONS } from "../../core/sections.js";
@@ -12,9 +12,16 @@ import { WORDING } from "../../core/wording.js";
 
 /** @typedef {{stage: string, parent: string | null, is_bottleneck: boolean, wait_ps: number}} Stage */
 
-/** What the steps of all devices wait for their input, together. */
-const WAITS = "select count(*) steps, sum(input_wait_ps) wait_ps, sum(wall_ps) wall_ps, "
-  + "count(*) filter (input_wait_ps > 0) waiting from step_breakdown";
+/**
+ * @typedef {object} Waits how long training waits for input, of `peakline steps --json`
+ * @property {number} steps
+ * @property {number} left_out of the first steps
+ * @property {number} waiting
+ * @property {number} within_ps
+ * @property {number} between_ps
+ * @property {number} whole_ps
+ */
+
 const QUERY = "select * from input_pipeline order by wait_ps desc";
 
 /** @type {import("./index.js").MountPart} */
@@ -29,14 +36,13 @@ export function mountInput(facts, body, _params, signal) {
       const known = await facts.tables();
       const [answer, waits] = await Promise.all([
         known.includes("input_pipeline") ? facts.sql(QUERY) : { data: [], warnings: [], notes: [] },
-        known.includes("step_breakdown") ? facts.sql(WAITS) : { data: [] },
+        facts.inputWaits(),
       ]);
       if (signal.aborted) return;
-      const waited = waitFacts(waits.data[0]);
       const stages = answer.data.length ? stagesTable(answer.data, context) : h("div", {}, h("h2", {}, "Stages"), empty(
         WORDING.input.none, WORDING.input.records));
       const result = h("div", { class: "stack" });
-      fill(body, notices(answer), waited, h("section", { class: "panel stack" }, stages), result);
+      fill(body, notices(answer), waitFacts(waits), h("section", { class: "panel stack" }, stages), result);
       const findings = await facts.findings();
       if (signal.aborted) return;
       fill(result, ...findings.filter((one) => SECTIONS[one.kind] === "input").map((one) =>
@@ -48,14 +54,18 @@ export function mountInput(facts, body, _params, signal) {
   }
 }
 
-/** @param {{steps: number, wait_ps: number, wall_ps: number, waiting: number} | undefined} of */
+/** @param {Waits | null} of */
 function waitFacts(of) {
   if (!of?.steps) return null;
-  const { steps, wait_ps: wait, wall_ps: wall, waiting } = of;
+  const { steps, left_out: left, waiting, within_ps: within, between_ps: between } = of;
+  const share = (/** @type {number} */ ps) => percent(ps / Math.max(of.whole_ps, 1));
+  const each = (/** @type {number} */ ps) => `${share(ps)}, ${time(ps / steps)} per step`;
   return h("dl", { class: "panel facts" }, ...[
-    [WORDING.input.waits, percent(wait / Math.max(wall, 1))],
-    ["Per step", `${time(wait / steps)} of ${time(wall / steps)}`],
+    [WORDING.input.waits, share(within + between)],
+    ["Within the steps", each(within)],
+    ["Between the steps", each(between)],
     ["Steps that wait", `${waiting} of ${steps}`],
+    ...(left ? [["Not counted", `the first ${counted(left, "step")}`]] : []),
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
