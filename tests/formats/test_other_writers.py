@@ -8,6 +8,7 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.cli.main import app
+from peakline.timing.ops.places import type_times
 
 US = 10**6
 
@@ -94,6 +95,27 @@ def test_runs_and_nodes_of_onnx_runtime(tmp_path, provider):
     assert profile.table("device_time").num_rows == 0
     said = CliRunner().invoke(app, [path]).output
     assert ("is the host's, which launches" in said) == (provider[:3] != "CPU")
+
+
+def test_kernels_of_onnx_runtime_are_of_their_nodes(tmp_path):
+    events, at = [], 500
+    for run in range(3):
+        made, at = ort_run(at, [("conv1", "Conv", 70), ("fc", "Gemm", 31)], provider="CUDA")
+        events += made
+        for ts, dur, said in (
+            (at - 90, 40, {"op_name": "Conv", "parent_name": "conv1_kernel_time"}),
+            (at - 50, 5, {"op_name": "Conv", "parent_name": "conv1_kernel_time"}),
+            (at - 40, 20, {"op_name": "Gemm"}),
+        ):
+            events.append({
+                "cat": "Kernel", "pid": -1, "tid": -1, "ts": ts, "dur": dur, "ph": "X",
+                "name": f"void k<{run}>()", "args": {"stream": "0x7f", **said},
+            })  # fmt: skip
+    path = written(tmp_path, events)
+    assert ops(path, "device") == {"conv1": 3 * 45, "Gemm": 3 * 20}
+    types = {one.type: one.self_ps // US for one in type_times(peakline.open(path))
+             if one.side == "device"}  # fmt: skip
+    assert types == {"Conv": 3 * 45, "Gemm": 3 * 20}
 
 
 @each_row(("category", "name", "pid"), [("COLL", "AllReduce", 3), ("request", "generate", "vllm")])

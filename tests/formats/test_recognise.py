@@ -250,6 +250,7 @@ _TOOL = "what a tool of XProf answered"
         (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64, "git lfs pull"),
         (b"version https://hawser.github.com/spec/v1\n", "git lfs pull"),
+        (b"\xef\xbb\xbfversion https://git-lfs.github.com/spec/v1\r\n", "git lfs pull"),
         (b"../../.git/annex/objects/Fx/4K/SHA256E-s8--a.gz/SHA256E-s8--a.gz", "git annex get"),
         (b"/annex/objects/SHA256E-s8--a.pb\n", "git annex get"),
         (b"md5: 12\nouts:\n- md5: 34\n  path: trace.json\n", "dvc pull"),

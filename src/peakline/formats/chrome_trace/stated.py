@@ -5,7 +5,9 @@
 - ONNX Runtime writes an event ``NAME_kernel_time`` of category ``Node`` per run of a node, with its
   type as ``op_name``, and ``model_run`` of category ``Session`` per run of the model; with a
   provider for GPUs the former is how long the host took to launch
-  (``onnxruntime/core/framework/sequential_executor.cc``).
+  (``onnxruntime/core/framework/sequential_executor.cc``). Built to profile GPUs it writes their
+  kernels with category ``Kernel``, each with the ``op_name`` of its node
+  (``onnxruntime/core/common/gpu_profiler_common.cc``), which some name as ``parent_name``.
 - PyTorch's profiler before Kineto (``EventList.export_chrome_trace`` of
   ``torch/autograd/profiler_util.py``) writes ops on the process ``CPU functions`` and the time that
   each took on a device, with that of the ops within it, on ``CUDA functions``, without categories.
@@ -24,6 +26,7 @@ from peakline.tables.table_source import TableSource
 
 NODE, RUN, RUN_CATEGORY = "Node", "model_run", "Session"
 """ONNX Runtime's category of nodes, and what it calls a run of the model."""
+_ON_GPU = "Kernel"
 _KERNEL, _FENCE = "_kernel_time", re.compile(r".*_fence_(?:before|after)", re.DOTALL)
 _ON_HOST = "CPU functions"
 ON_DEVICE = re.compile(r"(?!CPU)[A-Z][A-Za-z0-9]* functions")
@@ -71,19 +74,25 @@ def _nodes(events: Columns) -> BoolArray:
 
 
 def _nodes_of(profile: TableSource, events: Columns, is_node: BoolArray) -> StatedOps:
-    """Nodes by their name, without what ONNX Runtime says it measured of them."""
-    name = events.names("name")
+    """Nodes by their name, without what ONNX Runtime says it measured of them; kernels by that of
+    their node, or where it is not said by its type.
+    """
+    name, category = events.names("name"), events.names("category")
     stats = profile.columns("event_stats")
     key, value = stats.names("name"), stats.names("value")
-    kind = np.full(events.rows, -1, np.int64)
-    mine = key.codes == key.code_of("op_name")
-    kind[stats.array("event_id")[mine]] = value.codes[mine]
+    said = np.full((2, events.rows), -1, np.int64)
+    for codes, stat in zip(said, ("op_name", "parent_name"), strict=True):
+        mine = key.codes == key.code_of(stat)
+        codes[stats.array("event_id")[mine]] = value.codes[mine]
     op = np.full(events.rows, -1, np.int32)
     ops: dict[tuple[str, str], int] = {}
-    for row in np.flatnonzero(is_node).tolist():
-        text = name[row] or ""
-        if text.endswith(_KERNEL):
-            op_type = value.values[kind[row]] if kind[row] >= 0 else ""
+    is_kernel = category.codes == category.code_of(_ON_GPU)
+    for row in np.flatnonzero(is_node | is_kernel).tolist():
+        op_type, parent = (
+            value.values[code] if code >= 0 else "" for code in said[:, row].tolist()
+        )
+        text = (parent or op_type) if is_kernel[row] else name[row] or ""
+        if text.endswith(_KERNEL) or (is_kernel[row] and text):
             op[row] = ops.setdefault((text.removesuffix(_KERNEL), op_type), len(ops))
     return StatedOps(op, list(ops), calls=True)
 

@@ -47,7 +47,9 @@ def note_of(head: bytes) -> str:
     for signature, note in _SIGNATURES.items():
         if head.startswith(signature):
             return note
-    return next((note for is_one, note in _CONTENTS if is_one(head)), "")
+    # An editor on Windows may have put a mark before what it saved.
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    return next((note for is_one, note in _CONTENTS if is_one(text)), "")
 
 
 _BLOCK = 512
