@@ -74,6 +74,24 @@ def test_ops_of_a_device_are_not_what_the_host_launched(opened):
         assert result == own
 
 
+@pytest.mark.parametrize("names", [OLD, NEW, WORKER], ids=["old", "new", "worker"])
+def test_kernels_of_one_name_are_of_the_run_on_their_own_gpu(opened, names):
+    runs = []
+    for number in range(3):
+        launch, *ran = kernel(gpu(names, number), 12, "a/MatMul", "MatMul", 500, 40 + number)
+        # All are launched before any begins.
+        runs += [launch._replace(start=100 + number), *ran]
+    (row,) = (row for row in opened(runs).table("op_stats").to_pylist() if row["side"] == "device")
+    assert (row["occurrences"], row["total_ps"], row["max_ps"]) == (3, 123 * US, 42 * US)
+
+
+def test_a_copy_that_is_in_three_rows_is_one(opened):
+    runs = a_step(NEW)
+    again = [run._replace(device=run.device.replace("memcpy", "stream:all")) for run in runs
+             if "memcpy" in run.device]  # fmt: skip
+    assert opened([*runs, *again]).table("op_stats") == opened(runs).table("op_stats")
+
+
 @each_row("writer", WRITERS.values())
 def test_types_of_ops_add_up(writer, tmp_path):
     runs = a_step(OLD, gpus=1)

@@ -23,7 +23,7 @@ from peakline.tables.columns import Columns
 from peakline.tables.event_rules import LinkStats, typed_stats
 from peakline.tables.joins import REPEATED, by_process, causes
 from peakline.tables.once import once
-from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
+from peakline.trace.events import DEVICE, HOST, PART, Trace, device_key, nesting_of, trace_of
 
 _WORTH = 4
 """Of fewer events than one in so many the stats are read one by one."""
@@ -303,7 +303,7 @@ def bound_flows(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:
 
 
 def _by_name(profile: Profile, trace: Trace, on_device: BoolArray) -> Links:
-    """Kernels of StepStats and the runs of their nodes."""
+    """Kernels of StepStats and the runs of their nodes, for the same device where one was."""
     line = trace.lines_of(np.arange(trace.size))
     kind = profile.columns("op_runs", frozenset(("kind",))).names("kind")
     by_executor = kind.codes[trace.rows(slice(None))] == kind.code_of("executor")
@@ -316,4 +316,13 @@ def _by_name(profile: Profile, trace: Trace, on_device: BoolArray) -> Links:
     streams = ["stream" in trace.planes[one.plane].name.lower() for one in trace.lines]
     hosts = np.flatnonzero(by_executor & ~np.array(streams, np.bool_)[line])
     devices = np.flatnonzero(on_device[line] & ~by_executor)
-    return _joined("name", trace, (hosts, [code[hosts]]), (devices, [code[devices]]))
+    # Several devices run nodes of one name, and a tracer may leave out whose they are.
+    used: dict[str, int] = {}
+    keys = [device_key(PART.sub("", plane.name))[1] for plane in trace.planes]
+    numbers = [used.setdefault(key, len(used)) for key in keys]
+    of = np.array([numbers[one.plane] for one in trace.lines], np.int64)[line]
+    is_there = np.isin(code * len(used) + of, code[hosts] * len(used) + of[hosts])
+    both = np.concatenate([hosts, hosts])
+    any_of = np.concatenate([of[hosts], np.full(hosts.size, -1)])
+    own = np.where(is_there, of, -1)[devices]
+    return _joined("name", trace, (both, [code[both], any_of]), (devices, [code[devices], own]))

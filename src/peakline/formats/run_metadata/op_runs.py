@@ -160,7 +160,7 @@ class _Executions:
 
     def _is_duplicate(self) -> BoolArray:
         """A tracer saves a kernel as it is under ``stream:K`` and ``stream:all``, a copy under
-        ``stream:K`` and ``memcpy``: what stands in the latter is marked if it is in the former.
+        ``stream:K`` and ``memcpy`` (or all three): each is marked if it is in one before it.
         """
         kinds = self._kinds
         result = np.zeros(kinds.size, np.bool_)
@@ -177,10 +177,11 @@ class _Executions:
             start[rows],
             length[rows],
         )
-        again = kinds[rows] != texts.STREAM
-        originals = np.bincount(group[~again], minlength=int(group.max()) + 1)
-        copies = np.flatnonzero(again)
-        result[rows[copies]] = place_in_group(group[copies]) < originals[group[copies]]
+        shown = np.zeros(int(group.max()) + 1, np.int64)
+        for kind in (texts.STREAM, texts.STREAM_ALL, texts.MEMCPY):
+            mine = np.flatnonzero(kinds[rows] == kind)
+            result[rows[mine]] = place_in_group(group[mine]) < shown[group[mine]]
+            shown = np.maximum(shown, np.bincount(group[mine], minlength=shown.size))
         return result
 
 
