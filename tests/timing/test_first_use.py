@@ -88,7 +88,18 @@ def test_the_first_run_of_ops_on_the_host(tmp_path):
     assert finding.evidence["first_use_ps"] == 60_000 * US
 
 
-@each_row(("call", "how"), [("cudaLaunchKernel", "CUPTI"), ("hipLaunchKernel", "/dev/kfd")])
+@each_row(
+    ("call", "how"),
+    [
+        ("cudaLaunchKernel", "CUPTI"),
+        ("cuLaunchKernelEx", "CUPTI"),
+        ("hipLaunchKernel", "/dev/kfd"),
+        ("hipExtModuleLaunchKernel", "/dev/kfd"),
+        ("musaLaunchKernel", "tracing library"),
+        ("urEnqueueKernelLaunch", "tracing library"),
+        ("zeCommandListAppendLaunchKernel", "tracing library"),
+    ],
+)
 def test_launches_without_their_work_are_said(tmp_path_factory, call, how):
     events = [
         one

@@ -103,10 +103,12 @@ def test_recursion_names_and_what_libraries_do(tmp_path):
     trace.run("app/model.py(5): forward", 60, 70, python)
     trace.run("app/model.py(50): forward", 70, 75, python)
     trace.run("app/other/model.py(5): forward", 75, 76, python)
+    trace.run("app/other/__init__.py(3): make", 80, 82, python)
     rows = function_times(opened(tmp_path, {"traceEvents": trace.events}))
     assert {(row.function, row.file, row.line, row.occurrences, row.total_ps, row.self_ps)
             for row in rows} == {
-        ("<module>", "app/train.py", 1, 1, 100 * US, 34 * US),
+        ("<module>", "app/train.py", 1, 1, 100 * US, 32 * US),
+        ("make", "app/other/__init__.py", 3, 1, 2 * US, 2 * US),
         ("walk", "app/train.py", 10, 2, 50 * US, 50 * US),
         ("forward", "app/model.py", 5, 1, 10 * US, 10 * US),
         ("forward", "app/model.py", 50, 1, 5 * US, 5 * US),
@@ -115,7 +117,7 @@ def test_recursion_names_and_what_libraries_do(tmp_path):
     (table,) = by_function_tables([vars(row) for row in rows], 9).values()
     assert [row[-1] for row in table.rows] == [
         "walk (train.py:10)", "<module> (train.py:1)", "forward (app/model.py:5)",
-        "forward (app/model.py:50)", "forward (app/other/model.py:5)",
+        "forward (app/model.py:50)", "make (other/__init__.py:3)", "forward (app/other/model.py:5)",
     ]  # fmt: skip
 
 

@@ -141,7 +141,9 @@ def _by_side(
 
 
 def _base(file: str) -> str:
-    return re.split(r"[\\/]", file)[-1]
+    parts = re.split(r"[\\/]", file)
+    # Every package has an __init__.py.
+    return "/".join(parts[-2:] if parts[-1].startswith("__") else parts[-1:])
 
 
 def _module_cells(row: dict[str, Any], share: str) -> Row:

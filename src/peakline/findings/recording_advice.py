@@ -33,12 +33,17 @@ _PYTHON = re.compile(r"\$.*\.py:\d+ .*|.*\.py\(\d+\): .*", re.DOTALL)
 """A call of Python: XLA's tracer writes `$file.py:3 f`, PyTorch's `file.py(3): f`."""
 _MODULE = "nn.Module: "
 _LITTLE = 0.01
-_LAUNCH = re.compile(r"(?:cuda|cu|hip|hipExt)(?:Graph)?Launch\w*|hipModuleLaunchKernel")
+_LAUNCH = re.compile(
+    r"(?:cuda|cu|hip|hipExt|musa|mu)(?:Graph|Module)?Launch\w*"
+    r"|(?:ur|pi)EnqueueKernelLaunch\w*|zeCommandList\w*AppendLaunch\w*Kernel\w*"
+)
+"""Launches of CUDA, HIP, MUSA, SYCL (Unified Runtime and before it PI) and Level Zero."""
 _OF_CUDA = (
     "CUPTI needs the right to profile (the driver's NVreg_RestrictProfilingToAdminUsers=0, or "
     "root), no other profiler beside it, and within WSL a driver that supports it; and the device "
     "among activities="
 )
+_OF_OTHERS = "the profiler needs the device among activities=, and its vendor's tracing library"
 _OF_ROCM = "the profiler needs the device among activities=, and the user /dev/kfd and /dev/dri"
 _RUN, _PROVIDER, _PROVIDES = "model_run", "provider", "ExecutionProvider"
 """What ONNX Runtime calls a run of a model, and what in the stats of a node ran it."""
@@ -184,7 +189,8 @@ def to_see_devices(profile: Profile) -> str:
     if (not calls and _RUN not in names) or profile.columns_or_empty("device_time").rows:
         return ""
     if calls:
-        how = _OF_ROCM if calls[0].startswith("hip") else _OF_CUDA
+        of = {"hip": _OF_ROCM, "cud": _OF_CUDA, "cuL": _OF_CUDA, "cuG": _OF_CUDA}
+        how = of.get(calls[0][:3], _OF_OTHERS)
         return (
             f"the device's side is missing: launches ({calls[0]}) are recorded and no kernel or "
             f"copy; {how}"
