@@ -33,10 +33,8 @@ _COLUMN = {
     peakline ops logs --top 10
     # by how often they ran
     peakline ops run.xplane.pb --sort count
-    # the kernels of a GPU; the ops by type, such as every MatMul
+    # the kernels of a GPU; which of your own functions takes the time
     peakline ops trace.json --kernels
-    peakline ops trace.json --by type
-    # which of your own functions takes the time
     peakline ops trace.json --by function
 """,
 )
