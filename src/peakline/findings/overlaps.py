@@ -53,14 +53,22 @@ _GAINS = ("gain_share", "most_gain_share")
 
 
 _SAVING = "peak_saving"
+_EXAMPLES, _BESIDE_EXAMPLES = "per_example_gradients", ("peak_saving", "held_after_use")
 _SAVES = ("saved_bytes", "kept_bytes")
 _ENOUGH = 0.5
 
 
 def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` without a `peak_saving` beside one of the same allocator that saves half as much
-    or more, and says why. `rounding` that takes less than the largest lever is no alarm beside it.
+    or more, and says why. Gradients of each example explain what else is said of the peak's
+    buffers. `rounding` that takes less than the largest lever is no alarm beside it.
     """
+    explained = {one.evidence.get("allocator") for one in findings if one.kind == _EXAMPLES}
+    findings = [
+        one
+        for one in findings
+        if one.kind not in _BESIDE_EXAMPLES or one.evidence.get("allocator") not in explained
+    ]
     saved: dict[object, float] = {}
     for one in findings:
         if one.kind != _SAVING and one.severity == "warning":

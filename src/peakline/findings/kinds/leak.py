@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
 from peakline.memory.growth.grown import worth
 from peakline.memory.growth.pattern import MIN_RISES
+from peakline.memory.origins.stacks import signature_codes
+from peakline.memory.peak.per_example import is_held_by_recorder
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -39,8 +42,24 @@ _RETRACED = (
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, all signatures that leak together."""
     for one in context.allocators:
-        if one.growth is not None and one.grown.leak:
-            yield _leak(one.growth, one.grown.leak)
+        growth = one.growth
+        if growth is None:
+            continue
+        leaks = [group for group in one.grown.leak if not _is_recorders(context, growth, group)]
+        if leaks:
+            # What is given to transforms is held as they are, and so may these be.
+            is_sure = len(leaks) == len(one.grown.leak)
+            finding = _leak(growth, leaks)
+            yield finding if is_sure else replace(finding, severity="info")
+
+
+def _is_recorders(context: MemoryContext, growth: AllocatorGrowth, group: GroupGrowth) -> bool:
+    """Whether only the recording holds it."""
+    history, runs = context.history, context.op_events
+    if history is None or runs is None:
+        return False
+    codes = signature_codes(history, evidence_of(growth, group))
+    return is_held_by_recorder(history, codes, runs)
 
 
 def _leak(growth: AllocatorGrowth, result: Sequence[GroupGrowth]) -> Finding:

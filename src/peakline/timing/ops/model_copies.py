@@ -18,7 +18,7 @@ from peakline.tables import Profile
 from peakline.timing.frame_work import function_of_loop
 from peakline.timing.ops.elementwise import in_optimizer
 from peakline.timing.ops.in_steps import StepOps, time_of_function
-from peakline.trace.autograd import NODE
+from peakline.trace.autograd import NODE, autograd_of
 from peakline.trace.frames import Frame
 
 CLONE, DEEP, SETS = "aten::clone", "copy.deepcopy", "aten::set_"
@@ -27,6 +27,8 @@ _SETS = 5
 ADDS = f"{NODE}: torch::autograd::AccumulateGrad"
 FEWEST = 4
 """Weights that a model has at least, ..."""
+SEVERAL = 4
+"""Backward passes of a step, from which on clones are of what each leaves."""
 MOST_OF = 0.8
 """... of which so many are cloned in each step."""
 LEAST_OF, BESIDE = 0.5, 1.2
@@ -71,6 +73,8 @@ def model_copies_of(profile: Profile, ops: StepOps) -> ModelCopies | None:
     flows = int(is_back[ops.op].sum()) / ops.steps / ops.lanes
     if weights < FEWEST or per_step - flows < MOST_OF * weights:
         return None
+    if _passes(profile, ops, names) >= SEVERAL:
+        return None  # gradients are copied after each of many passes
     function = function_of_loop(profile, event)
     clone_ps = ops.covered_ps(chosen)
     whole = time_of_function(profile, ops, event, function)
@@ -78,6 +82,19 @@ def model_copies_of(profile: Profile, ops: StepOps) -> ModelCopies | None:
     return ModelCopies(
         op, per_step, weights, event, function, least, max(least, round(BESIDE * whole))
     )
+
+
+def _passes(profile: Profile, ops: StepOps, names: list[str]) -> float:
+    """How many backward passes a step has: each begins at a node with a number as large as any
+    before.
+    """
+    autograd = autograd_of(profile)
+    event = ops.event[np.array([name.startswith(NODE) for name in names], np.bool_)[ops.op]]
+    number = autograd.number[event]
+    event, number = event[number >= 0], number[number >= 0]
+    number = number[np.argsort(ops.trace.start[event], kind="stable")]
+    begins = int((number[1:] >= np.maximum.accumulate(number)[:-1]).sum()) + bool(number.size)
+    return begins / ops.steps / ops.lanes
 
 
 def _per_step(ops: StepOps, op: int) -> float:

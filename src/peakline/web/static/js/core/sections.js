@@ -21,6 +21,7 @@ export const SECTIONS = {
   redundant_copy: "peak",
   optimizer_state: "peak",
   zeroed_gradients: "peak",
+  per_example_gradients: "peak",
   held_after_use: "peak",
   batches_ahead: "peak",
   peak_saving: "peak",
