@@ -37,6 +37,10 @@ KIND = Kind(
     saves="gain_share",
 )
 
+_FEW = 2
+"""In so few steps the machine may have had other work: at even distances too, with one of the first
+steps, and whatever function they all run.
+"""
 EVALUATION = 0.40
 """An evaluation is an alarm from this share of the time on."""
 VARIES_ONCE = 0.10
@@ -100,7 +104,9 @@ def _is_evaluation(slow: SlowSteps) -> bool:
 
 def _is_chance(slow: SlowSteps) -> bool:
     """Whether they do what the others do, now and then: the machine may have had other work."""
-    if slow.period is not None or slow.function is not None or slow.only is not None:
+    if slow.only is not None or (slow.function is not None and slow.is_alone):
+        return False
+    if slow.rows.size > _FEW and (slow.period is not None or slow.function is not None):
         return False
     return slow.longest is not None and slow.longest.is_same_work
 
