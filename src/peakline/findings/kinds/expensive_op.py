@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, where_of
 from peakline.timing.frame_work import function_around
+from peakline.timing.ops.grown_arrays import grown_array
 from peakline.trace.work_classes import WORDS, Work
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ KIND = Kind(
     columns=COLUMNS
     | FRAME
     | columns(
-        "op", "op_type", work="Kind of work", times_a_step="Times a step", op_ps="Time",
-        runs_share="Runs for",
+        "op", "op_type", "shape", work="Kind of work", times_a_step="Times a step", op_ps="Time",
+        runs_share="Runs for", added="Added", most_gain_share="Would save at most",
     ),
     saves="gain_share",
 )  # fmt: skip
@@ -88,6 +89,13 @@ _ADVICE = {
     "(tf.debugging.disable_check_numerics), or check the loss alone.",
     Work.HISTOGRAM: "Where they are for a log, count every hundredth step, or of a sample.",
 }
+_IN_PLACE = (
+    "Allocate it once at its full size and write what is new in place (cache[:, :, at:at + 1] = "
+    "new, index_copy_, a static cache), where the oldest goes into a ring: position modulo length, "
+    "with the mask or the position embeddings turned alike."
+)
+_LEAST_OF_GROWN, _MOST_OF_GROWN, _LIMIT = 0.7, 1.3, 0.98
+"""What is new is written anyhow; copies evict what the ops after them read, so that more may go."""
 _BESIDE = 2.0
 """What runs so many times as long as it runs alone runs beside others."""
 _ROWS = 10
@@ -120,9 +128,22 @@ def _finding(
     where, source = where_of(context, ops, chosen, frame)
     more = f" and {len(result) - 1} others" if len(result) > 1 else ""
     whole = "step time" if ops.has_steps else "profile's time"
+    grown = grown_array(context.profile, ops, chosen) if work == Work.JOIN else None
+    gain = gain_of(context.facts, share, lost * context.facts.lanes)
+    copies, advice = "", _ADVICE[work]
+    if grown is not None:
+        least, most = _LEAST_OF_GROWN * share, min(_MOST_OF_GROWN * share, _LIMIT)
+        copies = (
+            f", which copies an array {list(grown.array)} to add {list(grown.added)} to it, so "
+            f"that both are in memory: {least:.0%} to {most:.0%} of the time would go"
+        )
+        gain |= {"gain_ps": round(_LEAST_OF_GROWN * lost), "gain_share": least}
+        gain |= {"most_gain_share": most, "shape": str(list(grown.array))}
+        gain |= {"added": str(list(grown.added))}
+        advice = _IN_PLACE
     beside = f", which runs for {runs:.0%} of it, beside others" if runs >= _BESIDE * share else ""
     return KIND.finding(
-        f"{share:.0%} of the {whole} goes to {WORDS[work]}: {name}{more}{where}{beside}",
+        f"{share:.0%} of the {whole} goes to {WORDS[work]}: {name}{more}{where}{beside}{copies}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
@@ -132,12 +153,12 @@ def _finding(
             "times_a_step": round(times, 1),
             "runs_share": runs,
             **source,
-            **gain_of(context.facts, share, lost * context.facts.lanes),
+            **gain,
         },
-        _ADVICE[work],
+        advice,
         tuple(
             {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": whole_ps}
             for op, kind, whole_ps, each in result[:_ROWS]
         ),
-        severity="warning" if is_much else "info",
+        severity="warning" if is_much or grown is not None else "info",
     )

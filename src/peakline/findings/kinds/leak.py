@@ -31,6 +31,12 @@ KIND = Kind(
     saves="kept_bytes",
 )
 
+_JOINS = ("aten::cat", "aten::concat", "aten::concatenate")
+_JOINED = (
+    "What each {unit} adds is joined to it by a copy of the whole: bound how much is held (a "
+    "window, a ring of the newest), allocate that once, and write what is new in place "
+    "(index_copy_, a slice)."
+)
 _FOLDED = re.compile(r"__cf__\d+$")
 _RETRACED = (
     "These are constants that were folded into newly compiled functions: a function is traced anew "
@@ -85,6 +91,8 @@ def _leak(growth: AllocatorGrowth, result: Sequence[GroupGrowth]) -> Finding:
         },
         _RETRACED.format(unit=unit)
         if _FOLDED.search(worst.signature.op)
+        else _JOINED.format(unit=unit)
+        if worst.signature.op in _JOINS
         else f"Something keeps what each {unit} makes: look for a list, a dictionary, a history or "
         "a captured variable that holds these tensors, and keep numbers or copies of what is "
         "needed.",
