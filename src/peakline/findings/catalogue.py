@@ -34,8 +34,8 @@ _ORDER = tuple(
     input_bound workers_restarted host_bound host_sync python_work lock_wait allocation_wait \
     host_callback launch_bound graph_breaks growing_work communication_each_pass \
     communication_not_overlapped idle_between_steps time_in_copies model_copied \
-    dense_embedding_update expensive_op tiny_ops unfused_elementwise float64_compute \
-    straggler step_variation work_after_steps recompilation first_use
+    model_loaded dense_embedding_update expensive_op tiny_ops unfused_elementwise \
+    float64_compute straggler step_variation work_after_steps recompilation first_use
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none

@@ -12,10 +12,13 @@ from dataclasses import replace
 
 from peakline.findings.finding import Finding
 
-_WHOLE = ("growing_work", "model_copied", "host_sync", "tiny_ops", "python_work")
+_WHOLE = ("growing_work", "model_loaded", "model_copied", "host_sync", "tiny_ops", "python_work")
 """Kinds about all that a function or a loop does, ..."""
 _PARTS = (*_WHOLE, "expensive_op", "unfused_elementwise")
 """... and those about a part of it."""
+_CAUSES = ("model_loaded",)
+"""They say what the time is for: what the same function takes with Python or with small ops is a
+part of them, however much that promises."""
 _EVERYWHERE = ("growing_work",)
 """What they save is in any function."""
 
@@ -38,7 +41,10 @@ def _is_within(one: Finding, other: Finding) -> bool:
     """Whether ``other`` promises what ``one`` does, and more."""
     if one is other or other.kind not in _WHOLE or one.kind not in _PARTS:
         return False
-    if _gain(one) > _gain(other) or (_gain(one) == _gain(other) and one.kind in _WHOLE):
+    if one.kind in _CAUSES:
+        return False
+    is_more = _gain(one) > _gain(other) or (_gain(one) == _gain(other) and one.kind in _WHOLE)
+    if is_more and other.kind not in _CAUSES:
         return False
     function = other.evidence.get("function"), other.evidence.get("file")
     same = function[0] and function == (one.evidence.get("function"), one.evidence.get("file"))

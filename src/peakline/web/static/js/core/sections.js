@@ -46,6 +46,7 @@ export const SECTIONS = {
   idle_between_steps: "steps",
   time_in_copies: "steps",
   model_copied: "steps",
+  model_loaded: "steps",
   dense_embedding_update: "steps",
   expensive_op: "steps",
   tiny_ops: "steps",
