@@ -10,7 +10,7 @@ NODE = "autograd::engine::evaluate_function: "
 WEIGHTS = 6
 
 
-def training(*, clones, inside=None, name="aten::clone", each=1):
+def training(*, clones, inside=None, name="aten::clone", sets=0):
     """Six steps of 200 us with the gradients of six weights, and ``clones`` in a function of 60."""
     rows = []
     for step in range(6):
@@ -22,8 +22,10 @@ def training(*, clones, inside=None, name="aten::clone", each=1):
         rows.append(event("X", at + 100, "train.py(30): average", dur=60, cat="python_function"))
         if inside:
             rows.append(event("X", at + 100, inside, dur=60, cat="cpu_op"))
-        rows += [event("X", at + 101 + 5 * place, name, dur=5 // each, cat="cpu_op")
-                 for place in range(clones * each)]  # fmt: skip
+        rows += [event("X", at + 101 + 5 * place, name, dur=4, cat="cpu_op")
+                 for place in range(clones)]  # fmt: skip
+        rows += [event("X", at + 101 + 5 * place + 4, "aten::set_", dur=1, cat="cpu_op")
+                 for place in range(sets)]  # fmt: skip
     return rows
 
 
@@ -36,15 +38,16 @@ def test_weights_that_are_cloned_in_each_step(tmp_path):
         (finding,) = copied(profile)
     evidence = finding.evidence
     assert (evidence["function"], evidence["line"], evidence["weights"]) == ("average", 30, 6)
-    # Half of what the function takes, at least; six clones of 5 us are as much.
+    # Half of what the function takes, at least; six clones of 4 us are less.
     assert abs(evidence["gain_share"] - 30 / 200) < 1e-3
     assert abs(evidence["most_gain_share"] - 1.2 * 60 / 200) < 1e-3
-    with opened(tmp_path, training(clones=6, name="aten::set_", each=5)) as profile:
+    with opened(tmp_path, training(clones=6, name="aten::new_empty", sets=9)) as profile:
         (finding,) = copied(profile)
     assert (finding.evidence["op"], finding.evidence["weights"]) == ("copy.deepcopy", 6)
 
 
-@each_row("given", [{"clones": 3}, {"clones": 0}, {"clones": 6, "inside": "aten::gru_cell"}])
+@each_row("given", [{"clones": 3}, {"clones": 0}, {"clones": 6, "inside": "aten::gru_cell"},
+                    {"clones": 6, "name": "aten::new_empty"}])  # fmt: skip
 def test_fewer_clones_and_those_of_an_op_are_none(tmp_path, given):
     with opened(tmp_path, training(**given)) as profile:
         assert copied(profile) == []

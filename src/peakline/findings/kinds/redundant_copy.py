@@ -14,6 +14,7 @@ from peakline.memory.peak.buffers import peak_without, peak_without_signatures
 from peakline.memory.peak.copies import buffers_in, joined_copies, parts_of, second_copies
 from peakline.memory.peak.explained import BEFORE_PROFILE
 from peakline.text import allocator_text, size_text
+from peakline.trace.autograd import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +45,8 @@ KIND = Kind(
 
 _AVERAGES, _AVERAGES_ALL = ("aten::lerp_", "aten::mul_"), ("aten::_foreach_lerp_",)
 """Ops that average weights in place (torch/optim/swa_utils.py), one each and all together."""
+_AVERAGES_ANEW, _FLOWS = ("aten::lerp", "aten::mul"), ("LerpBackward0", "MulBackward0")
+"""Ops of averages that make new tensors: ``decay * average + (1 - decay) * weight``."""
 _AVERAGED = 0.8
 """So many of the tensors of a copy are averaged in each step."""
 _DONATED = 0.10
@@ -63,7 +66,8 @@ def find(context: MemoryContext) -> Findings:
     for one in context.allocators:
         if one.at_peak is not None:
             parts = parts_of(history, one.at_peak, origins)
-            for finding, copy in _second(one, one.at_peak, history, parts, _averaged(context)):
+            averages = _averaged(context), _averaged_anew(context)
+            for finding, copy in _second(one, one.at_peak, history, parts, origins, averages):
                 yield _with_all_of_function(finding, one.at_peak, history, origins, copy)
             yield from _joined(one, one.at_peak, history, parts)
 
@@ -78,14 +82,31 @@ def _averaged(context: MemoryContext) -> float:
     return runs.alone(_AVERAGES).size / steps.size
 
 
+def _averaged_anew(context: MemoryContext) -> float:
+    """How many tensors a step averages into new ones, through which no gradient flows."""
+    runs, steps = context.op_events, context.steps
+    if runs is None or steps is None or not steps.size:
+        return 0.0
+    flows = sum(runs.with_name(f"{NODE}: {name}").size for name in _FLOWS)
+    return (runs.alone(_AVERAGES_ANEW).size - flows) / steps.size
+
+
 def _second(
-    one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part], averages: float
+    one: MemoryDetails,
+    at_peak: AtPeak,
+    history: History,
+    parts: list[Part],
+    origins: Origins,
+    averages: tuple[float, float],
 ) -> Iterator[tuple[Finding, Part]]:
     for result in second_copies(history, at_peak, parts):
         copy, original = result.copy, "all weights"
         count = buffers_in(history, copy)
-        if result.times == 1 and averages >= _AVERAGED * count and not copy.stack.is_backward:
-            continue  # an average of the weights is a copy that is meant
+        in_place, anew = (each >= _AVERAGED * count for each in averages)
+        # An average of the weights is a copy that is meant, and so is its first state.
+        is_meant = in_place or (anew and _is_made_once(history, at_peak, origins, copy))
+        if result.times == 1 and not copy.stack.is_backward and is_meant:
+            continue
         of = original
         if result.original is not None:
             original = result.original.title
@@ -105,6 +126,18 @@ def _second(
             "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
         )
         yield finding, copy
+
+
+def _is_made_once(history: History, at_peak: AtPeak, origins: Origins, copy: Part) -> bool:
+    """Whether the function that made a copy makes such buffers in no other step."""
+    own = history.rows_of(at_peak.allocator)
+    sizes = np.unique(history.requested[copy.rows])
+    made = own[(history.lifetimes.kind[own] == ALLOCATION) & ~history.was_there[own]]
+    made = made[np.isin(history.requested[made], sizes)]
+    stacks, place = origins.distinct(made)
+    mine = np.array([stack.program == copy.stack.program for stack in stacks], np.bool_)[place]
+    steps = np.searchsorted(at_peak.starts, made[mine], "right")
+    return np.unique(steps).size <= 1
 
 
 def _with_all_of_function(

@@ -21,9 +21,8 @@ from peakline.timing.ops.in_steps import StepOps, time_of_function
 from peakline.trace.autograd import NODE, autograd_of
 from peakline.trace.frames import Frame
 
-CLONE, DEEP, SETS = "aten::clone", "copy.deepcopy", "aten::set_"
-_SETS = 5
-"""A deep copy runs so many of them, one in another, to set an empty tensor to a storage."""
+CLONE, DEEP, SETS, NEW = "aten::clone", "copy.deepcopy", "aten::set_", "aten::new_empty"
+"""A deep copy makes one empty tensor, and sets it to a storage in several calls."""
 ADDS = f"{NODE}: torch::autograd::AccumulateGrad"
 FEWEST = 4
 """Weights that a model has at least, ..."""
@@ -55,17 +54,18 @@ class ModelCopies:
 def model_copies_of(profile: Profile, ops: StepOps) -> ModelCopies | None:
     """None where fewer tensors are cloned in a step than weights learn."""
     names = [name for name, _ in ops.keys]
-    if not ops.has_steps or not {CLONE, SETS}.intersection(names) or ADDS not in names:
+    if not ops.has_steps or not {CLONE, NEW}.intersection(names) or ADDS not in names:
         return None
     is_clone = np.array([name == CLONE for name in names], np.bool_)
-    is_set = np.array([name == SETS for name in names], np.bool_)
+    is_set, is_new = (np.array([name == one for name in names]) for one in (SETS, NEW))
     is_back = np.array(["CloneBackward" in name and name.startswith(NODE) for name in names])
     weights = _per_step(ops, names.index(ADDS))
     free = ~in_optimizer(profile, ops)
     chosen = is_clone[ops.op] & free & ops.is_outermost
     per_step, op = int(chosen.sum()) / ops.steps / ops.lanes, CLONE
-    deep = is_set[ops.op] & free
-    per_deep = int(deep.sum()) / ops.steps / ops.lanes / _SETS
+    deep = is_new[ops.op] & free
+    sets = int((is_set[ops.op] & free).sum())
+    per_deep = min(int(deep.sum()), sets) / ops.steps / ops.lanes
     if per_deep > per_step:
         chosen, per_step, op = deep, per_deep, DEEP
     event = ops.event[chosen]
