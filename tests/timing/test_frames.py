@@ -118,6 +118,9 @@ def test_no_text_breaks_a_frame_or_a_call(text):
         ("$threading.py:1100 start", Call.WORK),
         ("$gc collect", Call.COLLECT),
         ("$copy.py:128 deepcopy", Call.COPY),
+        ("numpy/lib/_histograms_impl.py(685): histogram", Call.HISTOGRAM),
+        ("torch/utils/tensorboard/writer.py(440): add_histogram", Call.HISTOGRAM),
+        ("train.py(6): add_histogram", Call.WORK),
         ("$builtins print", Call.PRINT),
         ("$posix fsync", Call.FILE),
         ("<built-in method item of Tensor object at 0x7f>", Call.READ),
@@ -260,6 +263,7 @@ def test_python_work():
         ("$builtins print", "printing"),
         ("$gc collect", "garbage collection"),
         ("$copy.py:128 deepcopy", "deep copies"),
+        ("$_histograms_impl.py:685 histogram", "counting values for histograms"),
     ],
 )
 def test_what_python_does_is_said(name, phrase):

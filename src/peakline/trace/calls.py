@@ -30,6 +30,8 @@ class Call(IntEnum):
     """Python collects garbage."""
     COPY = 8
     """An object is copied with all that it refers to."""
+    HISTOGRAM = 9
+    """Values are counted for a histogram."""
 
 
 WORDS = {
@@ -42,6 +44,7 @@ WORDS = {
     Call.PRINT: "printing",
     Call.COLLECT: "garbage collection",
     Call.COPY: "deep copies",
+    Call.HISTOGRAM: "counting values for histograms",
 }
 """What a person calls them."""
 
@@ -59,6 +62,7 @@ _FRAMEWORK = {
         "save save_checkpoint save_weights save_model save_file write_record write_file "
         "save_pretrained torch_save _save".split()
     ),
+    Call.HISTOGRAM: frozenset(("add_histogram", "make_histogram", "histogram_raw")),
 }
 _ANY = {
     Call.READ: frozenset("item tolist".split()),
@@ -73,6 +77,9 @@ _ANY = {
     ),
     Call.PRINT: frozenset(("print", "emit")),
     Call.COPY: frozenset(("deepcopy",)),
+    Call.HISTOGRAM: frozenset(
+        "histogram histogram2d histogramdd histogram_bin_edges add_histogram make_histogram".split()
+    ),
 }
 _WAITS_OF = {
     "threading.py": "__enter__ acquire wait wait_for join _acquire_restore _wait_for_tstate_lock",

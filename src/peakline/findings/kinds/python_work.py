@@ -30,7 +30,7 @@ KIND = Kind(
 )
 
 _WAITS = (Call.SLEEP, Call.LOCK)
-_SURE = (Call.FILE, Call.PRINT, Call.COLLECT, Call.COPY, Call.READ)
+_SURE = (Call.FILE, Call.PRINT, Call.COLLECT, Call.COPY, Call.READ, Call.HISTOGRAM)
 """What no tracer makes long: it counts as much from a quarter of the time on."""
 _MUCH = 0.25
 
@@ -92,6 +92,8 @@ def _advice(call: Call) -> str:
         return "Switch automatic collection off (gc.freeze, gc.disable) and collect rarely."
     if call == Call.COPY:
         return "Copy less often, or only what changed; deepcopy walks through every object."
+    if call == Call.HISTOGRAM:
+        return "Where they are for a log, count every hundredth step, or of a sample."
     if call == Call.READ:
         return (
             "Read values of the device only now and then, after the next step was started: let "
