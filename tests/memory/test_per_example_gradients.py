@@ -23,7 +23,7 @@ def test_gradients_of_each_example_are_named(how, function):
     (finding,) = [one for one in warnings if one.kind == "per_example_gradients"]
     evidence = finding.evidence
     assert (evidence["examples"], evidence["function"]) == (EXAMPLES, function)
-    assert evidence["file"].endswith("gradients.py")
+    assert evidence["file"].endswith("torch_gradients.py")
     # What each example's gradients take, and a little beside them (the loss of the pass).
     assert EXAMPLES * WEIGHTS * 4 <= evidence["bytes"] <= 1.02 * EXAMPLES * WEIGHTS * 4
     with opened(HEALTHY) as profile:
@@ -34,6 +34,7 @@ def test_gradients_of_each_example_are_named(how, function):
     assert warnings == [finding]
 
 
-def test_one_pass_of_the_mean_loss_is_none():
-    with opened(HEALTHY) as profile:
-        assert not len(profile.memory().findings)
+@each_row("name", [HEALTHY, "per_example_ensemble"])
+def test_one_pass_of_the_mean_loss_and_one_of_each_model_are_none(name):
+    with opened(name) as profile:
+        assert [one for one in profile.memory().findings if one.severity != "info"] == []

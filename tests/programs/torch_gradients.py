@@ -1,4 +1,4 @@
-"""Records ``per_example_NAME``: ``python torch_gradients.py loop|vmap|healthy OUT``."""
+"""Records ``per_example_NAME``: ``python torch_gradients.py NAME OUT``."""
 
 import sys
 
@@ -40,9 +40,19 @@ def train(gradients):
     x, y = torch.randn(8, 300), torch.randint(0, 20, (8,))
     for weight, gradient in zip(weights, gradients(x, y), strict=True):
         weight.data.sub_(gradient, alpha=0.1)
+        weight.grad = None
 
 
-which = {"loop": collect, "vmap": all_at_once, "healthy": of_the_mean}[sys.argv[1]]
+def ensemble(x, y):
+    for model in models:
+        nn.functional.cross_entropy(model(x), y).backward()
+    return [parameter.grad for model in models for parameter in model.parameters()]
+
+
+models = [nn.Linear(300, 20) for _ in range(8)] if sys.argv[1] == "ensemble" else []
+weights = [one for model in models for one in model.parameters()] or weights
+which = {"loop": collect, "vmap": all_at_once, "healthy": of_the_mean, "ensemble": ensemble}
+which = which[sys.argv[1]]
 train(which)
 with profile(
     activities=[ProfilerActivity.CPU],

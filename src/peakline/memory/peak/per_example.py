@@ -146,7 +146,12 @@ def _of_passes(history: History, runs: OpEvents, rows: Int64Array) -> tuple[int,
     op = np.append(history.signatures.op, len(names))[history.signatures.codes[rows]]
     is_copy = copies[op] & ~runs.is_backward[rows] & (time[rows] >= begins[0])
     is_copy &= np.isin(history.requested[rows], np.concatenate([sizes, whole]))
-    held = rows[np.isin(rows, left) | is_copy]
+    # What nodes add to weights (`autograd.grad` runs none) stays there: each of several models,
+    # or heads, has its own.
+    adds = runs.autograd.trace.start[runs.with_name("torch::autograd::AccumulateGrad")]
+    has_adds = np.isin(np.arange(begins.size), np.searchsorted(begins, adds, "right") - 1)
+    alone = left[~has_adds[of_pass[stays]]]
+    held = rows[np.isin(rows, alone) | is_copy]
     each = Counter((np.searchsorted(begins, time[held], "right") - 1).tolist())
     if len(each) < FEWEST:
         return none
