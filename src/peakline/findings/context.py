@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from peakline.memory.oom import FailedMoment
     from peakline.memory.origins.op_events import OpEvents
     from peakline.memory.origins.stacks import Origins
+    from peakline.memory.peak.input_buffers import Pipelines
     from peakline.memory.signatures import History
     from peakline.trace.steps import Steps
 
@@ -27,9 +28,9 @@ class MemoryContext:
     what they read (None without records).
 
     ``origins`` are the call stacks of the records, ``op_events`` the executions of ops around them,
-    ``steps`` the table of that name, ``op_types`` reads the types of ops by name, where the
-    profile is at hand and has them. ``programs`` are the compiled programs that need most of the
-    devices, where no allocator recorded anything.
+    ``steps`` the table of that name, ``op_types`` reads the types of ops by name, and
+    ``pipelines`` what stages of input hold, where the profile is at hand and has them. ``programs``
+    are the compiled programs that need most of the devices, where no allocator recorded anything.
     """
 
     allocators: tuple[MemoryDetails, ...] = ()
@@ -39,4 +40,5 @@ class MemoryContext:
     op_events: OpEvents | None = None
     steps: Steps | None = None
     op_types: Callable[[], Mapping[str, str]] = dict
+    pipelines: Callable[[], Pipelines | None] = lambda: None
     programs: tuple[ProgramOfDevices, ...] = ()

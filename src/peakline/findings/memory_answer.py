@@ -22,6 +22,7 @@ from peakline.memory.oom import failed_moments, with_limits
 from peakline.memory.origins.behind import Behind
 from peakline.memory.origins.element_types import float64_ops
 from peakline.memory.origins.stacks import signature_codes
+from peakline.memory.peak.input_buffers import pipelines_of
 from peakline.memory.savings.op_use import read_op_use
 from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 from peakline.shown import Brief, Shown, Tabular, several, table_of
@@ -320,7 +321,14 @@ def _findings_only(
         float64_ops(behind.profile)
         types = partial(op_types_of, behind.profile)
         context = MemoryContext(
-            details, failures, history, behind.origins(history), behind.runs, behind.steps, types
+            details,
+            failures,
+            history,
+            behind.origins(history),
+            behind.runs,
+            behind.steps,
+            types,
+            partial(pipelines_of, behind.profile),
         )
     result = with_lines(memory_findings(context), context)
     return MemoryAnswer((), tuple(result), (), step, details)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from peakline.findings.finding import Finding
+from peakline.findings.kind import SIGNATURE
 
 _WHOLE = ("growing_work", "model_loaded", "model_copied", "host_sync", "tiny_ops", "python_work")
 """Kinds about all that a function or a loop does, ..."""
@@ -58,6 +59,8 @@ def _gain(finding: Finding) -> float:
 _GAINS = ("gain_share", "most_gain_share")
 
 
+_BUFFERS = "input_buffers"
+_GROWS = ("leak", "cache", "step_up", "sawtooth")
 _SAVING = "peak_saving"
 _EXAMPLES, _BESIDE_EXAMPLES = "per_example_gradients", ("peak_saving", "held_after_use")
 _SAVES = ("saved_bytes", "kept_bytes")
@@ -67,13 +70,16 @@ _ENOUGH = 0.5
 def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` without a `peak_saving` beside one of the same allocator that saves half as much
     or more, and says why. Gradients of each example explain what else is said of the peak's
-    buffers. `rounding` that takes less than the largest lever is no alarm beside it.
+    buffers. `rounding` that takes less than the largest lever is no alarm beside it. What grows
+    because a stage of the input fills its buffer is said by `input_buffers` alone.
     """
     explained = {one.evidence.get("allocator") for one in findings if one.kind == _EXAMPLES}
+    filled = [_buffers(one) for one in findings if one.kind == _BUFFERS]
     findings = [
         one
         for one in findings
-        if one.kind not in _BESIDE_EXAMPLES or one.evidence.get("allocator") not in explained
+        if (one.kind not in _BESIDE_EXAMPLES or one.evidence.get("allocator") not in explained)
+        and (one.kind not in _GROWS or _buffers(one) not in filled)
     ]
     saved: dict[object, float] = {}
     for one in findings:
@@ -93,6 +99,11 @@ def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
         or saved.get(one.evidence.get("allocator"), 0.0)
         < _ENOUGH * float(str(one.evidence["saved_bytes"]))
     ]
+
+
+def _buffers(one: Finding) -> tuple[object, ...]:
+    """Which buffers it is about."""
+    return tuple(one.evidence.get(name) for name in SIGNATURE)
 
 
 def _is_lesser(one: Finding, levers: Mapping[object, float]) -> bool:

@@ -108,10 +108,22 @@ def advice(stage: str) -> str:
             f"Run {_short(stage)} in parallel (num_parallel_calls=tf.data.AUTOTUNE, "
             "num_workers of a DataLoader), or cache its result"
         )
+    elif kind.startswith("generator"):
+        how = (
+            "One thread of Python makes all batches, under its lock: let ops of TensorFlow do it "
+            "(from_tensor_slices, TFRecord, map), or interleave several generators"
+        )
+    elif kind == "prefetch":
+        how = (
+            "The threads that prepare the batches had no processor, or too little time: make what "
+            "they do cheaper, or cache its result (Dataset.cache)"
+        )
     elif kind.startswith(("tfrecord", "textline", "fixedlength", "recordio", "arrayrecord")):
         how = "Read several files at a time (Dataset.interleave with num_parallel_calls)"
     else:
         how = "Prepare batches in parallel (num_parallel_calls, num_workers)"
+    if "::prefetch" in stage.lower():
+        return f"{how}."  # its last stage works ahead already
     return f"{how}; end the pipeline with prefetch, so that the next batch is ready in time."
 
 

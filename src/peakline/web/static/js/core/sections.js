@@ -24,6 +24,7 @@ export const SECTIONS = {
   per_example_gradients: "peak",
   held_after_use: "peak",
   batches_ahead: "peak",
+  input_buffers: "peak",
   peak_saving: "peak",
   rounding: "peak",
   accumulated_in_step: "peak",
