@@ -20,14 +20,24 @@ _PARTS = (*_WHOLE, "expensive_op", "unfused_elementwise")
 _CAUSES = ("model_loaded",)
 """They say what the time is for: what the same function takes with Python or with small ops is a
 part of them, however much that promises."""
+_REMADE = "remade_each_step"
+_OF_REMAKING = frozenset(("host_bound", "input_bound", "recompilation", "tiny_ops", "python_work"))
+"""What setting up shows as: single ops, a wait for the first batch, functions that are traced."""
 _EVERYWHERE = ("growing_work",)
 """What they save is in any function."""
 
 
 def without_overlaps(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` in their order; of two that save the same time the smaller is for information
-    only, promises nothing, and says beside which it is.
+    only, promises nothing, and says beside which it is. Where each step sets up a model or its
+    input, what that shows as is left out: to compile or to prefetch it helps little.
     """
+    remade = [_gain(one) for one in findings if one.kind == _REMADE]
+    findings = [
+        one
+        for one in findings
+        if one.kind not in _OF_REMAKING or not remade or _gain(one) > remade[0]
+    ]
     result = list(findings)
     for place, one in enumerate(findings):
         larger = next((other for other in findings if _is_within(one, other)), None)

@@ -198,7 +198,8 @@ def held_buffers(history: History, result: AtPeak, pipelines: Pipelines) -> list
 def _of_size(result: AtPeak, among: BoolArray, size: int, is_free: bool, number: int) -> BoolArray:
     """Which of them are of this many bytes, or of a multiple that as many have as are held."""
     if size and not is_free and size >= _SMALL:
-        return among & (result.requested == size)
+        same: BoolArray = among & (result.requested == size)
+        return same
     if not size or not is_free:
         return np.zeros(among.size, np.bool_)
     fits = among & (result.requested % size == 0) & (result.requested >= max(size, _SMALL))
@@ -206,4 +207,5 @@ def _of_size(result: AtPeak, among: BoolArray, size: int, is_free: bool, number:
     often = [one for one, times in sizes.items() if times >= _ENOUGH * number]
     if not often:
         return np.zeros(among.size, np.bool_)
-    return fits & (result.requested == max(often))
+    largest: BoolArray = fits & (result.requested == max(often))
+    return largest

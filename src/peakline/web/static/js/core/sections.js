@@ -31,6 +31,7 @@ export const SECTIONS = {
   float64_memory: "peak",
   captured_constants: "peak",
   churn: "churn",
+  remade_each_step: "steps",
   input_bound: "input",
   workers_restarted: "steps",
   host_bound: "steps",
