@@ -403,7 +403,7 @@ class _Executed(Counting):
         """As the others, but for loops."""
         super().count(made, program, computation)
         if made.opcode == "while":
-            turns = _turns(made)
+            turns = turns_of(made.proto)
             self.is_least |= turns is None
             if turns is not None and turns != 1:
                 more = Sum()
@@ -412,10 +412,10 @@ class _Executed(Counting):
                 made.bytes, made.read, made.out = more.bytes, more.read, more.out
 
 
-def _turns(made: Made) -> int | None:
+def turns_of(loop: HloInstructionProto) -> int | None:
     """How many turns a loop takes; None where it does not say."""
     try:
-        config = json.loads(made.proto.backend_config or b"{}")
+        config = json.loads(loop.backend_config or b"{}")
         known = config.get("known_trip_count") or {}
         turns = known.get("n")
         return None if turns is None else min(max(int(turns), 0), _MOST_TURNS)

@@ -119,7 +119,8 @@ def find(context: TimeContext) -> Findings:
         ops = ops[trace.start[ops] >= last[steps.of(trace.start[ops])]]
         stays = covered(union(trace.start[ops], trace.end[ops]), steps.begin, steps.end)
         most_ps = steps.wall_ps - int(stays.sum())
-        what = f"a model is loaded or built anew in every step ({counted(round(times), 'variable')} made"
+        many = counted(round(times), "variable")
+        what = f"a model is loaded or built anew in every step ({many} made"
     elif opened.size and steps.per_step(trace.start[opened]) >= 1:
         if calls.size > _MOST_CALLS * steps.begin.size:
             return
@@ -133,7 +134,8 @@ def find(context: TimeContext) -> Findings:
         is_keras = any(_KERAS.search(one["name"]) for one in called if one)
         advice = PREDICT if is_keras else ITERATE
         by = ", as model.predict does" if is_keras else ""
-        what = f"a pipeline of tf.data is made anew in every step{by} ({counted(round(times), 'iterator')} opened"
+        many = counted(round(times), "iterator")
+        what = f"a pipeline of tf.data is made anew in every step{by} ({many} opened"
     else:
         return
     least, most = least_ps / steps.wall_ps, most_ps / steps.wall_ps
