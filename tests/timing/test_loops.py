@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 from tests.each_row import each_row
-from tests.reference.xspace_builder import SpaceBuilder
+from tests.reference.xspace_builder import SpaceBuilder, Uint
 from tests.shared import DATA
 from tests.timing.kineto_jobs import of_kind
 from tests.timing.traces import HOST_PLANE, profile_of
@@ -231,3 +231,23 @@ def test_work_that_the_steps_only_launch(job_of_late_runs):
 def test_work_of_which_some_ends_in_the_steps(job_of_late_runs):
     finding, _ = finding_of(job_of_late_runs(whole=9))
     assert finding is None
+
+
+def test_a_loop_that_is_compiled_is_no_alarm_and_not_to_be_compiled(opened):
+    """Six steps of 100 ms that are 2,000 instructions each, then the same as ops run one by one."""
+    for compiled, severity, words in (
+        (True, "info", "compiled already"),
+        (False, "warning", "or compile the loop"),
+    ):
+        host = (builder := SpaceBuilder()).host()
+        python, worker = host.line("python"), host.line("tf_XLAPjRtCpuClient/1")
+        for step in range(6):
+            python.event("train", step * 10**11, 10**11, {"step_num": step, "_r": 1})
+            for turn in range(2000):
+                at, op = step * 10**11 + turn * 50 * 10**6, f"multiply.{turn % 4}"
+                stats = {"hlo_module": "jit_step", "hlo_op": op, "program_id": Uint(7)}
+                name = op if compiled else f"scope/{op}:Mul"
+                worker.event(name, at, 25 * 10**6, stats if compiled else {})
+        every = opened(builder).findings()
+        (finding,) = [one for one in every if one.kind == "tiny_ops"]
+        assert (finding.severity, words in finding.suggestion) == (severity, True)

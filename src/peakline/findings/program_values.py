@@ -43,6 +43,7 @@ _PAIRS, _LARGER = 2, 2.0
 """A square matrix need not be so much larger than a weight."""
 _IMAGES = 4
 """Images are of so many dimensions or more: with those of a batch and of colours."""
+_RESIDUAL = re.compile(r"jvp\(.*/while$")
 _SCATTER = re.compile(r"scatter(?:(?!scatter)[\w-])*$")
 ROWS = 8
 _STEPS = 4
@@ -126,6 +127,8 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     """What the values of a form are, empty for what a model needs."""
     names = [one.op_name for one in form.values]
     sides = form.sides
+    if all(map(is_residual, form.values)):
+        return ""  # stacked over the turns of a loop, square or not
     if any(_ONE_HOT.search(name) for name in names):
         return ONE_HOT
     if any(_PATCHES.search(name) for name in names):
@@ -158,6 +161,12 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     if is_blown_up and len(sides) >= _IMAGES and any(_JOIN.search(name) for name in names):
         return PATCHES
     return BROADCAST if is_blown_up and not is_product and all(names) else ""
+
+
+def is_residual(value: LiveBuffer) -> bool:
+    """Whether a loop of a forward pass (``jvp(...)/while``) made it for the backward pass."""
+    is_forward = "transpose(" not in value.op_name and _RESIDUAL.search(value.op_name)
+    return bool(value.kind == "temporary" and is_forward)
 
 
 def alike(forms: Sequence[Form]) -> list[Form]:

@@ -59,6 +59,16 @@ _IDLE = 0.25
 _OPTIMIZER = 0.25
 """An optimizer takes much of a step from this share on."""
 _ROWS = 10
+_LOOP = (
+    "Work on all items at once: one op over a whole axis in place of a loop over its parts "
+    "(a batched product, cumsum, unfold, vmap, tf.vectorized_map; LSTM in place of LSTMCell), "
+    "or compile the loop (torch.compile, tf.function with jit_compile, jax.jit with lax.scan)."
+)
+_COMPILED = (
+    "The loop is compiled already: where its turns do not need one another, work on all at once "
+    "(vmap, lax.associative_scan, a product outside of the loop); else let a turn do more "
+    "(unroll= of lax.scan, larger batches)."
+)
 
 
 def find(context: TimeContext) -> Findings:
@@ -83,7 +93,9 @@ def find(context: TimeContext) -> Findings:
     written = [name for name, _ in result.ops if not name.startswith("autograd::")]
     names = ", ".join((written or [name for name, _ in result.ops])[:3])
     each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
-    is_much = share >= KIND.much and result.per_step >= SURE
+    # The turns of a loop that is compiled need one another's results, or it would be none.
+    is_compiled = bool(ops.is_hlo[np.isin(ops.event, result.events)].all())
+    is_much = share >= KIND.much and result.per_step >= SURE and not is_compiled
     least_gain, most_gain = _LEAST * share, min(_MOST * share, _LIMIT)
     what = f"{result.per_step:,.0f} small ops{each} ({names})"
     loop = result.loop
@@ -112,9 +124,7 @@ def find(context: TimeContext) -> Findings:
             "gain_share": least_gain,
             "most_gain_share": most_gain,
         },
-        "Work on all items at once: one op over a whole axis in place of a loop over its parts "
-        "(a batched product, cumsum, unfold, vmap, tf.vectorized_map; LSTM in place of LSTMCell), "
-        "or compile the loop (torch.compile, tf.function with jit_compile, jax.jit with lax.scan).",
+        _COMPILED if is_compiled else _LOOP,
         tuple({"op": op, "times_a_step": round(times, 1)} for op, times in result.ops[:_ROWS]),
         severity="warning" if is_much else "info",
     )

@@ -30,6 +30,7 @@ export const SECTIONS = {
   accumulated_in_step: "peak",
   float64_memory: "peak",
   captured_constants: "peak",
+  scan_residuals: "peak",
   churn: "churn",
   remade_each_step: "steps",
   input_bound: "input",
