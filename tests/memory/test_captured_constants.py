@@ -5,6 +5,7 @@ from tests.each_row import each_row
 from tests.timing.programs import Maker, f32
 
 import peakline
+from reference.xspace_builder import SpaceBuilder, Uint
 
 SIDE = 1024
 
@@ -79,3 +80,30 @@ def test_other_arrays_and_arguments_are_no_copies(tmp_path, programs):
     for name, values, how in programs:
         program(folder, name, values, **how)
     assert findings_of(folder) == []
+
+
+def test_programs_beside_an_allocator_say_it_too(tmp_path, opened):
+    """Of the allocator's peak, which is 40 MiB."""
+    folder = tmp_path / "programs"
+    for name in ("jit_f", "jit_g"):
+        program(folder, name, ONES)
+    for many in (2, 1):
+        builder = SpaceBuilder()
+        metadata = builder.plane("/host:metadata")
+        for number, path in enumerate(sorted(folder.glob("*.pb"))[:many]):
+            kind = metadata.event_id(f"jit_{number}({number})")
+            stats = {"Hlo Proto": path.read_bytes(), "program_id": Uint(number)}
+            metadata.add_stats(metadata.message.event_metadata[kind], stats)
+        size = 40 << 20
+        memory = {
+            "allocator_name": "GPU_0_bfc", "bytes_allocated": size, "bytes_available": 1 << 30,
+            "peak_bytes_in_use": size, "requested_bytes": size, "allocation_bytes": size,
+            "addr": 4096,
+        }  # fmt: skip
+        builder.host().line("python").event("MemoryAllocation", 10**9, 0, memory)
+        profile = opened(builder)
+        result = [one for one in profile.memory().findings if one.kind == "captured_constants"]
+        assert len(result) == (many == 2)
+        if result:
+            assert result[0].evidence["saved_bytes"] == 4 * SIDE * SIDE
+            assert result[0].evidence["share"] == 4 * SIDE * SIDE / size

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from peakline.memory.origins.stacks import Origins
     from peakline.memory.peak.input_buffers import Pipelines
     from peakline.memory.signatures import History
+    from peakline.tables import Profile
     from peakline.trace.steps import Steps
 
 Findings: TypeAlias = Iterator[Finding]
@@ -30,7 +31,8 @@ class MemoryContext:
     ``origins`` are the call stacks of the records, ``op_events`` the executions of ops around them,
     ``steps`` the table of that name, ``op_types`` reads the types of ops by name, and
     ``pipelines`` what stages of input hold, where the profile is at hand and has them. ``programs``
-    are the compiled programs that need most of the devices, where no allocator recorded anything.
+    are the compiled programs that need most of the devices, where no allocator recorded anything;
+    ``profile`` has those that ran beside an allocator that did.
     """
 
     allocators: tuple[MemoryDetails, ...] = ()
@@ -42,3 +44,4 @@ class MemoryContext:
     op_types: Callable[[], Mapping[str, str]] = dict
     pipelines: Callable[[], Pipelines | None] = lambda: None
     programs: tuple[ProgramOfDevices, ...] = ()
+    profile: Profile | None = None

@@ -329,6 +329,7 @@ def _findings_only(
             behind.steps,
             types,
             partial(pipelines_of, behind.profile),
+            profile=behind.profile,
         )
     result = with_lines(memory_findings(context), context)
     return MemoryAnswer((), tuple(result), (), step, details)

@@ -47,11 +47,13 @@ def find(context: MemoryContext) -> Findings:
     """At most one, of compiled programs: of the array whose copies take most. Two constants are one
     array where their values, as the program writes them, are the same.
     """
-    if not context.programs:
+    profile = context.programs[0].profile if context.programs else context.profile
+    if profile is None or not profile.programs():
         return
     needs = [one.need.program.peak_bytes or 0 for one in context.programs]
+    needs += [one.peak.peak_bytes for one in context.allocators]
     arrays: dict[str, list[Constant]] = {}
-    for program in checked(programs_of(context.programs[0].profile), 1):
+    for program in checked(programs_of(profile), 1):
         for one in program.large_constants(_LEAST_BYTES):
             arrays.setdefault(one.digest, []).append(one)
     several = [some for some in arrays.values() if len({one.program for one in some}) > 1]
