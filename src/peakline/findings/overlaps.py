@@ -32,7 +32,11 @@ def without_overlaps(findings: Sequence[Finding]) -> list[Finding]:
     only, promises nothing, and says beside which it is. Where each step sets up a model or its
     input, what that shows as is left out: to compile or to prefetch it helps little.
     """
-    remade = [_gain(one) for one in findings if one.kind == _REMADE]
+    remade = [
+        _gain(one)
+        for one in findings
+        if one.kind == _REMADE and one.evidence["op"] != "MakeIterator"
+    ]
     findings = [
         one
         for one in findings
@@ -81,10 +85,11 @@ def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` without a `peak_saving` beside one of the same allocator that saves half as much
     or more, and says why. Gradients of each example explain what else is said of the peak's
     buffers. `rounding` that takes less than the largest lever is no alarm beside it. What grows
-    because a stage of the input fills its buffer is said by `input_buffers` alone.
+    because a stage of the input fills a buffer of a bounded size is said by `input_buffers` alone:
+    a cache may grow for ever.
     """
     explained = {one.evidence.get("allocator") for one in findings if one.kind == _EXAMPLES}
-    filled = [_buffers(one) for one in findings if one.kind == _BUFFERS]
+    filled = [_buffers(one) for one in findings if one.kind == _BUFFERS and one.evidence["limit"]]
     findings = [
         one
         for one in findings

@@ -131,7 +131,9 @@ def find(context: TimeContext) -> Findings:
         inside = union(trace.start[calls], trace.end[calls])
         most_ps = steps.wall_ps - int(covered(inside, steps.begin, steps.end).sum())
         called = {_CALLS.match(names[code]) for code in np.unique(trace.name.codes[calls]).tolist()}
-        is_keras = any(_KERAS.search(one["name"]) for one in called if one)
+        own_functions = sorted(one["name"] for one in called if one)
+        is_keras = any(map(_KERAS.search, own_functions))
+        op = next(filter(_KERAS.search, own_functions), op)
         advice = PREDICT if is_keras else ITERATE
         by = ", as model.predict does" if is_keras else ""
         many = counted(round(times), "iterator")
