@@ -31,11 +31,12 @@ _ORDER = tuple(
     leak one_pass cache step_up sawtooth fragmentation huge_temporary redundant_copy \
     optimizer_state zeroed_gradients per_example_gradients held_after_use batches_ahead \
     input_buffers peak_saving rounding accumulated_in_step float64_memory captured_constants \
-    scan_residuals churn remade_each_step input_bound workers_restarted host_bound host_sync \
-    python_work lock_wait allocation_wait host_callback launch_bound graph_breaks growing_work \
-    communication_each_pass communication_not_overlapped idle_between_steps time_in_copies \
-    model_copied model_loaded dense_embedding_update expensive_op tiny_ops unfused_elementwise \
-    float64_compute straggler step_variation work_after_steps recompilation first_use
+    scan_residuals churn
+    remade_each_step input_bound workers_restarted host_bound host_sync python_work lock_wait \
+    allocation_wait host_callback launch_bound graph_breaks growing_work communication_each_pass \
+    communication_not_overlapped idle_between_steps time_in_copies model_copied model_loaded \
+    dense_embedding_update expensive_op tiny_ops unfused_elementwise float64_compute straggler \
+    step_variation work_after_steps recompilation first_use
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none

@@ -35,7 +35,7 @@ _MODULE = "nn.Module: "
 _LITTLE = 0.01
 _LAUNCH = re.compile(
     r"(?:cuda|cu|hip|hipExt|musa|mu)(?:Graph|Module)?Launch\w*"
-    r"|(?:ur|pi)EnqueueKernelLaunch\w*|zeCommandList\w*AppendLaunch\w*Kernel\w*"
+    r"|(?:ur|pi)EnqueueKernelLaunch\w*|zeCommandList(?:Immediate)?AppendLaunch\w{0,40}Kernel\w*"
 )
 """Launches of CUDA, HIP, MUSA, SYCL (Unified Runtime and before it PI) and Level Zero."""
 _OF_CUDA = (
