@@ -10,7 +10,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="the solver's scan saves the hidden layers of both stages of all its steps",
     about="memory",
-    kind=r"huge_temporary|accumulated_in_step|one_pass",
+    kind=r"huge_temporary|accumulated_in_step|one_pass|scan_residuals",
     culprit=r"odeint|midpoint_step|vector_field|while|scan|12,\s*512,\s*128",
     line=r"odeint|midpoint_step|vector_field|train\.py:(3[6-9]|4\d|5[0-4])",
     savings=r"recompute|temporary|batch|pieces|precision",
