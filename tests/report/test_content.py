@@ -460,3 +460,10 @@ def test_the_program_that_ran_at_the_peak_is_shown(at_peak):
     # Later, or too small to explain anything.
     assert "ran at the peak" not in at_peak(6, 4 * MIB).text
     assert "ran at the peak" not in at_peak(0, 400 * MIB).text
+
+
+def test_what_a_profiler_printed_is_first_and_whole(read):
+    page, _ = read("op_table/torch_cuda.txt")
+    assert "75% of the cuda self time that torch.profiler printed is aten::addmm" in page.text
+    assert "ampere_sgemm_128" in page.text
+    assert "a printed table has neither events nor steps" in page.text

@@ -86,7 +86,7 @@ PAGE = {
     "needs_of_programs": "No memory events: this is what the programs need while they run. "
     "jax.profiler.save_device_memory_profile records what is allocated.",
     "judged": {
-        "nothing": "The file has nothing about memory or time.",
+        "nothing": "The file has no events of memory or time.",
         "memory": "Nothing about memory deserves attention; the file has nothing about time.",
         "both": "Neither memory nor time has anything that deserves attention.",
         "time": "Nothing about time deserves attention.",

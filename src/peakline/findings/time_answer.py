@@ -90,6 +90,7 @@ NO_STEPS = "no_steps"
 """The kind of the warning of a profile in which nothing says what a step is."""
 
 UNMARKED = "nothing in this profile says what a step is"
+PRINTED = "a printed table has neither events nor steps: peakline ops shows it"
 NO_TIME = "no time in this file"
 """What is said of a profile that has no events at all: a heap, a graph, a memory log."""
 
@@ -124,11 +125,11 @@ class TimeAnswer(Shown, Tabular):
     ``by_name`` has the times of each; steps that are cut off count in none. ``devices`` is the
     table ``device_time``, without rows where the profile has no device. ``findings`` stand in
     order of severity, then of what would be gained. ``nothing`` is one line for a profile without
-    steps, `NO_TIME` for one in which nothing ran. ``by_device`` are the times of each of several
-    devices. ``to_record`` are lines that say how to record what is missing: steps, or what explains
-    time in which no event runs. ``utilisation`` is what the compiled programs use of the devices,
-    None where nothing says which ran. ``input_waits`` is how long training waits for input, None
-    without steps.
+    steps, `NO_TIME` or `PRINTED` for one without events. ``by_device`` are the times of each of
+    several devices. ``to_record`` are lines that say how to record what is missing: steps, or what
+    explains time in which no event runs. ``utilisation`` is what the compiled programs use of the
+    devices, None where nothing says which ran. ``input_waits`` is how long training waits for
+    input, None without steps.
     """
 
     steps: StepFacts
@@ -244,7 +245,8 @@ def _answer(profile: Profile) -> TimeAnswer:
     if not facts.rows:
         shows = ("device_time", "events", "op_runs")
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):
-            return TimeAnswer(facts, None, devices, (), NO_TIME)
+            nothing = PRINTED if "printed_ops" in profile.tables else NO_TIME
+            return TimeAnswer(facts, None, devices, (), nothing)
         result = _findings(TimeContext(profile, facts))
         missing = to_see_devices(profile), launched_before(profile)
         marks = tuple(filter(None, (*missing, to_mark_steps(profile), to_place_time(profile))))

@@ -109,7 +109,7 @@ TOOL = Tool(
     formats=("json",),
     shows=(
         ("events",), ("op_runs",), ("allocator_events",), ("oom_reports",), ("hlo_modules",),
-        ("graphs",),
+        ("graphs",), ("printed_ops",),
     ),
     run=_run,
 )  # fmt: skip

@@ -26,8 +26,8 @@ class Phrase:
 @dataclass(frozen=True)
 class Sentence:
     """``kind`` is ``failure``, ``peak``, ``need``, ``rounding``, ``saving``, ``steps``,
-    ``slow_step``, ``first_step``, ``busy``, ``op`` or ``graph``. ``is_notable``: as long as there
-    is one such, it is wrong to say that nothing stands out.
+    ``slow_step``, ``first_step``, ``busy``, ``op``, ``printed`` or ``graph``. ``is_notable``:
+    as long as there is one such, it is wrong to say that nothing stands out.
     """
 
     kind: str

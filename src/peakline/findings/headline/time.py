@@ -14,6 +14,7 @@ from peakline.findings.steps import beyond_median
 from peakline.findings.time_answer import top_ops
 from peakline.safe_text import cut_middle
 from peakline.text import counted, time_text
+from peakline.timing.ops.printed import printed_times
 from peakline.timing.programs.utilisation import utilisation_of
 from peakline.timing.steps.facts import PARTS, step_facts_of
 
@@ -135,7 +136,9 @@ def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -
 def _most(profile: Profile) -> list[Sentence]:
     """The op with most self time."""
     ops = top_ops(profile)
-    if not ops or ops[0].share < _LEAST:
+    if not ops:
+        return _printed(profile)
+    if ops[0].share < _LEAST:
         return []
     most = ops[0]
     whose = "the devices' ops" if most.side == "device" else "the host's ops"
@@ -145,6 +148,18 @@ def _most(profile: Profile) -> list[Sentence]:
         Phrase(cut_middle(most.op, _OP_NAME), "steps", params),
     )
     return [Sentence("op", phrases)]
+
+
+def _printed(profile: Profile) -> list[Sentence]:
+    """The line with most time of the first table that a profiler printed."""
+    tables = printed_times(profile)
+    if not tables or not tables[0].rows:
+        return []
+    one, most = tables[0], tables[0].rows[0]
+    share = (most[one.column] or 0) / max(one.all_ps, 1)
+    what = "self time" if one.has_self else "time"
+    text = f"{share:.0%} of the {one.side} {what} that {one.source} printed is "
+    return [Sentence("printed", (Phrase(text), Phrase(cut_middle(most["op"], _OP_NAME))))]
 
 
 def _busy(profile: Profile, facts: StepFacts) -> list[Sentence]:

@@ -27,6 +27,7 @@ from peakline.document.graph import (
     scopes_table,
 )
 from peakline.document.model import Fact, Table, capital, columns_of, rest_text
+from peakline.document.ops import printed_tables
 from peakline.document.profile import profile_text
 from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.findings.time_answer import NO_STEPS, answer_time
@@ -45,6 +46,16 @@ from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
 from peakline.text import counted, time_text
 from peakline.trace.steps import labels_of
+
+
+def printed(context: Context) -> Markup | None:
+    """The tables of times that a profiler printed; nothing without one."""
+    tables = printed_tables(context.profile, limits.OPS.report)
+    if not tables:
+        return None
+    title = tag("h2", "Printed times", id="printed")
+    shown = [_rows(context, one, "line") for one in tables.values()]
+    return tag("section", title, *shown, aria_labelledby="printed")
 
 
 def graphs(context: Context) -> Markup | None:
@@ -243,6 +254,7 @@ def _page(context: Context, title: str | None, command: str | None) -> Markup:
     others = [
         ("time", "Time", time(context)),
         ("steps", "Steps", steps(context)),
+        ("printed", "Printed times", printed(context)),
         ("programs", "Programs", programs.compiled(context)),
         ("graphs", "Graphs", graphs(context)),
         ("warnings", "Warnings", warnings(context)),
