@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.kind import FRAME, Kind, columns, of_frame
-from peakline.memory.peak.zeroed_gradients import zeroed_gradients
+from peakline.memory.peak.zeroed_gradients import lasting_gradients, zeroed_gradients
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -33,14 +33,17 @@ _ADVICE = (
 
 
 def find(context: MemoryContext) -> Findings:
-    """Of each allocator whose records and ops PyTorch's profiler recorded."""
-    history, runs = context.history, context.op_events
-    if history is None or runs is None:
+    """Of each allocator of PyTorch whose records have ops, or stacks alone."""
+    history, runs, origins = context.history, context.op_events, context.origins
+    if history is None or history.descriptions is None or (runs is None and origins is None):
         return
     for one in context.allocators:
         if one.at_peak is None:
             continue
-        result = zeroed_gradients(history, one.at_peak, runs)
+        if runs is not None:
+            result = zeroed_gradients(history, one.at_peak, runs)
+        elif origins is not None:
+            result = lasting_gradients(history, one.at_peak, origins)
         if result is None:
             continue
         where = "" if result.function is None else f", in {result.function.title}"
@@ -64,10 +67,13 @@ def find(context: MemoryContext) -> Findings:
         share = saved / one.at_peak.peak
         if share < KIND.least:
             continue
+        how = f"set to zero by {result.op}{where}"
+        if not result.op:
+            how = f"held over the optimizer's step{where}, and added to by later backward passes"
         yield KIND.finding(
             f"{allocator_text(one.allocator)}: {size_text(result.bytes)} of gradients "
-            f"({result.rows.size} buffers) live through the forward pass, set to zero by "
-            f"{result.op}{where}: without them the peak would be {size_text(result.peak_after)} "
+            f"({result.rows.size} buffers) live through the forward pass, {how}: "
+            f"without them the peak would be {size_text(result.peak_after)} "
             f"instead of {size_text(one.at_peak.peak)}",
             {
                 **evidence,

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray, UInt8Array
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.origins.op_events import OPTIMIZER_STEP, OpEvents
 from peakline.memory.origins.stacks import Mark, marks_of
@@ -158,17 +158,26 @@ class _Buffers:
         return marked & ~self.is_backward & ~self.is_optimizer
 
 
-def categories_of(
-    history: History, stacks: Columns, runs: OpEvents | None, steps: Steps | None = None
-) -> UInt8Array:
-    """Per record of a PyTorch profile the place in `CATEGORIES` of the buffer that it begins; 0
-    for one that begins none, and where nothing says it.
+@dataclass(frozen=True, eq=False)
+class MarkedRecords:
+    """Per record what its stack and the ops around it say: ``marks``, and of which pass it is."""
 
-    ``stacks`` is the table of that name, ``runs`` are the executions of ops around the records,
-    where the format has them, ``steps`` the steps that are marked.
-    """
+    marks: UInt8Array
+    is_forward: BoolArray
+    is_backward: BoolArray
+    is_optimizer: BoolArray
+
+    def passes(
+        self, times: Int64Array, runs: OpEvents | None, rows: IntpArray | slice = slice(None)
+    ) -> Passes:
+        """The passes by ``rows``, which are at ``times``, and by executions of ops."""
+        of_kinds = self.is_forward[rows], self.is_backward[rows], self.is_optimizer[rows]
+        return passes_of(times, *of_kinds, runs)
+
+
+def marked_records(history: History, stacks: Columns, runs: OpEvents | None) -> MarkedRecords:
+    """Those of a PyTorch profile; the arguments are those of `categories_of`."""
     events = history.events
-    time = events.array("time_ps")
     known = events.is_valid("stack_id")
     marks = marks_of(stacks, np.where(known, events.array("stack_id"), -1))
     is_optimizer = (marks & int(Mark.OPTIMIZER)) != 0
@@ -183,16 +192,31 @@ def categories_of(
     is_backward &= ~is_optimizer & ~is_there
     is_forward &= ~is_optimizer & ~is_backward & ~is_there
     is_optimizer &= ~is_there
-    passes = passes_of(time, is_forward, is_backward, is_optimizer, runs)
     if runs is None:
+        # Of records in one microsecond the order says which is first.
+        order = np.arange(history.rows)
+        passes = passes_of(order, is_forward, is_backward, is_optimizer, None)
         # The threads of autograd's engine have no frames of Python: what no function allocates
         # after a call of `backward` and before another pass is of the backward pass.
-        last = np.append(passes.kind, np.uint8(FORWARD))[passes.at(time)]
+        last = np.append(passes.kind, np.uint8(FORWARD))[passes.at(order)]
         silent = ~known & (last == BACKWARD) & (history.lifetimes.kind == ALLOCATION) & ~is_there
-        if silent.any():
-            is_backward |= silent
-            passes = passes_of(time, is_forward, is_backward, is_optimizer, runs)
-    rows = np.flatnonzero((history.lifetimes.kind == ALLOCATION) & ~is_there)
+        is_backward |= silent
+    return MarkedRecords(marks, is_forward, is_backward, is_optimizer)
+
+
+def categories_of(
+    history: History, stacks: Columns, runs: OpEvents | None, steps: Steps | None = None
+) -> UInt8Array:
+    """Per record of a PyTorch profile the place in `CATEGORIES` of the buffer that it begins; 0
+    for one that begins none, and where nothing says it.
+
+    ``stacks`` is the table of that name, ``runs`` are the executions of ops around the records,
+    where the format has them, ``steps`` the steps that are marked.
+    """
+    time = history.events.array("time_ps")
+    marked = marked_records(history, stacks, runs)
+    passes = marked.passes(time, runs)
+    rows = np.flatnonzero((history.lifetimes.kind == ALLOCATION) & ~history.was_there)
     end = history.lifetimes.end[rows]
     autograd = None
     if runs is not None and runs.autograd.has_numbers:
@@ -200,9 +224,9 @@ def categories_of(
     buffers = _Buffers(
         time[rows],
         np.where(end >= 0, time[np.maximum(end, 0)], LATEST),
-        marks[rows],
-        is_backward[rows],
-        is_optimizer[rows],
+        marked.marks[rows],
+        marked.is_backward[rows],
+        marked.is_optimizer[rows],
         autograd,
         np.zeros(rows.size, np.bool_) if runs is None else runs.is_move[rows],
     )
