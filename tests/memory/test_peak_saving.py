@@ -25,6 +25,15 @@ def test_the_largest_lever_leads():
     assert shown(lever, finding("leak", 40, allocator="cpu"))[0] == ("peak_saving", "info")
 
 
+def test_gradients_of_each_example_lie_between_the_free_pieces():
+    examples, pieces = finding("per_example_gradients", 9), finding("fragmentation", 7)
+    for one, op in ((examples, "aten::clone"), (pieces, "aten::clone")):
+        one.evidence["op"] = op
+    assert shown(examples, pieces) == [("per_example_gradients", "warning")]
+    pieces.evidence["op"] = "aten::relu"
+    assert len(shown(examples, pieces)) == 2
+
+
 def test_activations_that_make_the_peak_are_a_finding():
     rows = [alloc(1, 4 * MIB, op="w", time_ps=0)]
     for step in range(4):

@@ -40,6 +40,30 @@ def test_all_copies_count():
     assert finding.evidence["copy_bytes"] == 30 * MIB
 
 
+@each_row(
+    ("steps", "is_freed", "is_redundant"), [(5, True, False), (5, False, True), (1, True, True)]
+)
+def test_the_first_of_copies_that_each_step_makes_anew_is_meant(steps, is_freed, is_redundant):
+    """A target network that a deep copy replaces: the peak lies where the first is still held."""
+    update = ["aten::clone", ("update_target", "/me/train.py", 50), MAIN]
+    rows = [alloc(100 * stack + n, size, op="aten::clone", stack_id=stack, time_ps=n)
+            for stack in (0, 1) for n, size in enumerate(SIZES)]  # fmt: skip
+    rows += [alloc(99, 40 * MIB, time_ps=11), free(99, time_ps=12)]
+    for step in range(steps):
+        at = 20 + 100 * step
+        for n, size in enumerate(SIZES):
+            key = 100 * (step + 1) + n
+            if is_freed or step:
+                rows.append(free(key, time_ps=at + 2 * n))
+            rows.append(
+                alloc(key + 100, size, op="aten::clone", stack_id=2, time_ps=at + 2 * n + 1)
+            )
+    bounds = steps_at(*(10 + 100 * step for step in range(6)))
+    result = of_kind(profile_with(rows, bounds, stacks=[MAKE, CLONE, update]), "redundant_copy")
+    functions = [one.evidence["function"] for one in result]
+    assert functions == (["keep_weights"] if is_redundant else [])
+
+
 def test_a_thread_begins_with_clone_and_is_no_copy():
     relu = ["at::_ops::relu::call(at::Tensor const&)", ("update_nodes", "/me/train.py", 30), MAIN]
     native = [*relu, ("start_thread", "pthread_create.c", 0), ("clone", "??", 0)]

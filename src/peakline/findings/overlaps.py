@@ -84,16 +84,18 @@ _ENOUGH = 0.5
 def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` without a `peak_saving` beside one of the same allocator that saves half as much
     or more, and says why. Gradients of each example explain what else is said of the peak's
-    buffers. `rounding` that takes less than the largest lever is no alarm beside it. What grows
-    because a stage of the input fills a buffer of a bounded size is said by `input_buffers` alone:
-    a cache may grow for ever.
+    buffers, and free pieces between buffers of their op. `rounding` that takes less than the
+    largest lever is no alarm beside it. What grows because a stage of the input fills a buffer of a
+    bounded size is said by `input_buffers` alone: a cache may grow for ever.
     """
     explained = {one.evidence.get("allocator") for one in findings if one.kind == _EXAMPLES}
+    examples = {_op(one) for one in findings if one.kind == _EXAMPLES}
     filled = [_buffers(one) for one in findings if one.kind == _BUFFERS and one.evidence["limit"]]
     findings = [
         one
         for one in findings
         if (one.kind not in _BESIDE_EXAMPLES or one.evidence.get("allocator") not in explained)
+        and (one.kind != "fragmentation" or _op(one) not in examples)
         and (one.kind not in _GROWS or _buffers(one) not in filled)
     ]
     saved: dict[object, float] = {}
@@ -119,6 +121,11 @@ def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
 def _buffers(one: Finding) -> tuple[object, ...]:
     """Which buffers it is about."""
     return tuple(one.evidence.get(name) for name in SIGNATURE)
+
+
+def _op(one: Finding) -> tuple[object, ...]:
+    """Which op's buffers it is about. Functions are not known yet."""
+    return one.evidence.get("allocator"), one.evidence.get("op")
 
 
 def _is_lesser(one: Finding, levers: Mapping[object, float]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from peakline.trace.autograd import NODE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from peakline.arrays import BoolArray, IntpArray
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
     from peakline.memory.details import MemoryDetails
@@ -49,6 +50,8 @@ _AVERAGES_ANEW, _FLOWS = ("aten::lerp", "aten::mul"), ("LerpBackward0", "MulBack
 """Ops of averages that make new tensors: ``decay * average + (1 - decay) * weight``."""
 _AVERAGED = 0.8
 """So many of the tensors of a copy are averaged in each step."""
+_FEWEST_STEPS = 3
+"""Of these the last may be cut off."""
 _DONATED = 0.10
 """State that is not donated counts from this share of what the program needs on."""
 _LEAST_DONATED = 4 << 20
@@ -104,9 +107,16 @@ def _second(
         count = buffers_in(history, copy)
         in_place, anew = (each >= _AVERAGED * count for each in averages)
         # An average of the weights is a copy that is meant, and so is its first state.
-        is_meant = in_place or (anew and _is_made_once(history, at_peak, origins, copy))
-        if result.times == 1 and not copy.stack.is_backward and is_meant:
-            continue
+        if result.times == 1 and not copy.stack.is_backward:
+            makers = _makers(history, at_peak, origins, copy)
+            # What each step copies anew is a copy that is meant, made in a costly way.
+            is_meant = (
+                in_place
+                or (anew and _is_made_once(makers))
+                or _is_replaced(history, at_peak, makers, copy)
+            )
+            if is_meant:
+                continue
         of = original
         if result.original is not None:
             original = result.original.title
@@ -128,16 +138,40 @@ def _second(
         yield finding, copy
 
 
-def _is_made_once(history: History, at_peak: AtPeak, origins: Origins, copy: Part) -> bool:
-    """Whether the function that made a copy makes such buffers in no other step."""
+@dataclass(frozen=True, eq=False)
+class _Makers:
+    """The buffers of the sizes of a copy: whether its function made each, whether another's copy
+    did, and the step of each, 0 before the first.
+    """
+
+    is_own: BoolArray
+    is_others: BoolArray
+    step: IntpArray
+
+
+def _makers(history: History, at_peak: AtPeak, origins: Origins, copy: Part) -> _Makers:
     own = history.rows_of(at_peak.allocator)
     sizes = np.unique(history.requested[copy.rows])
     made = own[(history.lifetimes.kind[own] == ALLOCATION) & ~history.was_there[own]]
     made = made[np.isin(history.requested[made], sizes)]
     stacks, place = origins.distinct(made)
-    mine = np.array([stack.program == copy.stack.program for stack in stacks], np.bool_)[place]
-    steps = np.searchsorted(at_peak.starts, made[mine], "right")
-    return np.unique(steps).size <= 1
+    mine = np.array([stack.program == copy.stack.program for stack in stacks], np.bool_)
+    copies = np.array([stack.is_copy for stack in stacks], np.bool_)
+    step = np.searchsorted(at_peak.starts, made, "right")
+    return _Makers(mine[place], (copies & ~mine)[place], step)
+
+
+def _is_made_once(makers: _Makers) -> bool:
+    """Whether the function that made a copy makes such buffers in no other step."""
+    return np.unique(makers.step[makers.is_own]).size <= 1
+
+
+def _is_replaced(history: History, at_peak: AtPeak, makers: _Makers, copy: Part) -> bool:
+    """Whether a copy goes, and another function makes as many such copies in each step."""
+    if at_peak.starts.size < _FEWEST_STEPS or (history.lifetimes.end[copy.rows] < 0).any():
+        return False
+    each = np.bincount(makers.step[makers.is_others], minlength=at_peak.starts.size + 1)
+    return _is_made_once(makers) and bool((each[1:-1] >= _AVERAGED * copy.rows.size).all())
 
 
 def _with_all_of_function(
