@@ -124,3 +124,60 @@ def test_what_to_do_about_a_loader_depends_on_who_prepares_its_batches():
     assert advice(loader.format("Single")).startswith("Let processes of their own prepare")
     many = loader.replace("Process", "Processing").format("Multi")
     assert advice(many).startswith("Processes of its own prepare the batches already")
+
+
+@each_row(
+    ("ops", "is_python"),
+    [
+        ([("EagerPyFunc:EagerPyFunc", 20, 70)], True),
+        ([("map/PyFunc:PyFunc", 20, 50), ("map/Add:AddV2", 70, 20)], True),
+        ([("map/PyFunc:PyFunc", 20, 20), ("map/Decode:DecodeJpeg", 40, 50)], False),
+        ([("PyFunc:PyFunc", 20, 10)], False),
+        ([("PyFunc:PyFunc", 200, 90)], False),
+        ([("NotPyFunc", 20, 70)], False),
+    ],
+)
+def test_a_bottleneck_in_python_by_the_ops_that_run_meanwhile(opened, ops, is_python):
+    """Threads of the pool run a stage's ops, in none of its calls; of two at a time once."""
+
+    def fill(host):
+        prefetching(host)
+        for thread in "pool/1", "pool/2":
+            line = host.line(thread)
+            for name, offset, length in ops:
+                line.event(name, offset * US, length * US)
+
+    stages = input_stages(opened(fill))
+    worst = next(stage for stage in stages if stage.is_bottleneck)
+    assert worst.name == "Iterator::Root::Prefetch::Map"
+    assert worst.is_python is is_python
+    # The map works from 5 to 95, the range below it from 6 to 16.
+    times = {us for _, at, length in ops[:1] for us in range(at, at + length) if us < 95}
+    is_op = "PyFunc:" in f"{ops[0][0]}"
+    assert worst.python_ps == len(times) * US * is_op
+    assert [stage for stage in stages if stage.is_python] == ([worst] if is_python else [])
+
+
+@each_row("stage", ["MapAndBatch", "BatchV2::Map", "FlatMap::Generator", "Filter", "Prefetch"])
+def test_more_threads_do_not_help_a_function_of_python(stage):
+    words = advice(f"Iterator::Root::Prefetch::{stage}", is_python=True)
+    assert "more threads (num_parallel_calls) do not help" in words
+    assert "in parallel" not in words
+
+
+def test_a_finding_says_that_the_input_is_made_in_python(opened):
+    """One step of 100 us, most of which it waits for a map in Python; and without that."""
+    for op, is_python in ("EagerPyFunc:EagerPyFunc", True), ("Decode:DecodeJpeg", False):
+
+        def fill(host, op=op):
+            main, worker, pool = host.line("python"), host.line("tf_data"), host.line("pool")
+            for at in range(0, 800 * US, 100 * US):
+                step = main.event("train", at, 100 * US, {"step_num": at // US // 100, "_r": 1})
+                step.event("Iterator::Root", at, 90 * US)
+                step.event("Iterator::Root::Prefetch", at, 90 * US)
+                worker.event("Iterator::Root::Prefetch::MapAndBatch", at, 89 * US)
+                pool.event(op, at + US, 85 * US)
+
+        (finding,) = (one for one in opened(fill).time().findings if one.kind == "input_bound")
+        assert ("in a function of Python" in finding.title) is is_python
+        assert ("do not help" in finding.suggestion) is is_python

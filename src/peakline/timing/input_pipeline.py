@@ -19,7 +19,7 @@ from peakline.arrays import Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
-from peakline.timing.ops.names import parse_op_name
+from peakline.timing.ops.names import TENSORFLOW, parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import Intervals, covered, intersection, total, union, without
 
@@ -66,6 +66,12 @@ _CATEGORIES = {
 }  # fmt: skip
 _AHEAD = ("Prefetch", "ParallelMap", "ParallelInterleave", "MapAndBatch", "ParallelBatch")
 """Iterators that have threads of their own, and else only hand on what those have made."""
+_PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+"""Ops of ``tf.numpy_function``, ``tf.py_function`` and ``from_generator``: they take Python's lock
+(tensorflow/python/lib/core/py_func.cc). Threads of the pipeline's pool run them, in no call of the
+stage; while the program waits for its input, it runs none itself."""
+_TRIFLE = 0.2
+"""Below this share of the time that a stage holds its program up, what ops do does not say why."""
 _STAGE_NAME, _STAGE_CATEGORY = "_ipl_stage_name", "_ipl_stage_category"
 
 
@@ -90,6 +96,15 @@ class Stage:
     blocking_ps: int
     is_bottleneck: bool = False
     why: str = ""
+    python_ps: int = 0
+    ops_ps: int = 0
+
+    @property
+    def is_python(self) -> bool:
+        """Whether functions of Python hold it up: they take most of its ops' time, which is no
+        trifle (`_TRIFLE`). Python's lock lets one of them run, on however many threads.
+        """
+        return 2 * self.python_ps > max(self.ops_ps, 2 * _TRIFLE * self.blocking_ps)
 
 
 _OPENED = re.compile(r"\[\d+\](?=::)")
@@ -235,6 +250,7 @@ def _pipeline(
     """The stages of one pipeline, each before those that it takes from."""
     slowest = int((trace.end[root.events] - trace.start[root.events]).max())
     made: list[Stage] = []
+    blocking: list[Intervals] = []
     waiting: list[tuple[_Calls, _Calls | None, Intervals]] = [(root, None, root.time)]
     while waiting:
         call, parent, blocked = waiting.pop()
@@ -252,6 +268,7 @@ def _pipeline(
             Stage(call.name, call.parent, call.category, np.sort(length), int(own), int(wait),
                   total(rest))
         )  # fmt: skip
+        blocking.append(rest)
         waiting += sorted(inner, key=lambda entry: entry[0].name, reverse=True)
     worst = max(made, key=lambda stage: stage.blocking_ps)
     waited = total(root.time)
@@ -259,7 +276,34 @@ def _pipeline(
         return made
     if waited < SLOW_SHARE * int(root.time[1][-1] - root.time[0][0]):
         return made
-    return [_accused(stage, waited) if stage is worst else stage for stage in made]
+    at = made.index(worst)
+    python, ops = _op_times(trace)
+    made[at] = _accused(worst, waited)
+    made[at] = replace(
+        made[at],
+        python_ps=total(intersection(blocking[at], python)),
+        ops_ps=total(intersection(blocking[at], ops)),
+    )
+    return made
+
+
+def _op_times(trace: Trace) -> tuple[Intervals, Intervals]:
+    """When ops of the host ran functions of Python, and when any op ran, on any thread."""
+    names = [parse_op_name(name) for name in trace.name.values]
+    python = [one.op_type in _PYTHON for one in names]
+    ops = [one.category == TENSORFLOW and bool(one.op_type) for one in names]
+    return _times_of(trace, python), _times_of(trace, ops)
+
+
+def _times_of(trace: Trace, of_names: list[bool]) -> Intervals:
+    """When events of the host ran whose names are marked."""
+    mask = np.array([*of_names, False], np.bool_)
+    events = [
+        line.first + np.flatnonzero(mask[trace.name.codes[line.events]])
+        for line in trace.lines_on(HOST)
+    ]
+    event = np.concatenate([np.zeros(0, np.int64), *events])
+    return union(trace.start[event], trace.end[event])
 
 
 def _accused(stage: Stage, waited_ps: int) -> Stage:

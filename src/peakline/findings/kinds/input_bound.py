@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, gain_of
+from peakline.timing.input_pipeline import input_stages
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
@@ -45,9 +46,11 @@ def find(context: TimeContext) -> Findings:
         return
     stages = _stages(context.profile)
     slowest = next((str(stage["stage"]) for stage in stages if stage["is_bottleneck"]), "")
+    is_python = any(stage.is_python for stage in input_stages(context.profile))
     function = _function(context)
     doing = "" if function is None else f"; the time goes to {function.frame.title}"
     which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
+    which += ", in a function of Python" if is_python else ""
     # What XProf says of the input counts what lies within the steps.
     waited = waits.within_ps + waits.between_ps
     apart = waits.between_ps / waited
@@ -63,7 +66,7 @@ def find(context: TimeContext) -> Findings:
             **({} if function is None else about_frame(function)),
             **gain_of(facts, share, waited * facts.lanes),
         },
-        advice(slowest),
+        advice(slowest, is_python=is_python),
         tuple(stages[:_ROWS]),
     )
 
@@ -84,8 +87,10 @@ def _stages(profile: Profile) -> list[dict[str, object]]:
     return [{name: row[name] for name in STAGE} for row in rows]
 
 
-def advice(stage: str) -> str:
-    """What to do about the stage that is slowest."""
+def advice(stage: str, *, is_python: bool = False) -> str:
+    """What to do about the stage that is slowest; ``is_python`` says that a function of Python
+    takes its time.
+    """
     kind = stage.rpartition("::")[2].lower()
     if "multiprocessingdataloader" in stage.lower():
         return (
@@ -98,7 +103,14 @@ def advice(stage: str) -> str:
             "Let processes of their own prepare the batches (num_workers, persistent_workers, "
             "prefetch_factor of the DataLoader), into pinned memory."
         )
-    if _PARALLEL.match(kind):
+    if is_python:
+        how = (
+            "The function of Python (tf.py_function, tf.numpy_function, from_generator) runs under "
+            "Python's lock, on one thread at a time, so more threads (num_parallel_calls) do not "
+            "help: write it with ops of TensorFlow, let several processes run it "
+            "(multiprocessing), or compute once what is the same in each epoch (Dataset.cache)"
+        )
+    elif _PARALLEL.match(kind):
         how = (
             f"{_short(stage)} runs in parallel already: give it more threads, make what it does "
             "cheaper, or cache its result (Dataset.cache)"
@@ -111,7 +123,7 @@ def advice(stage: str) -> str:
     elif kind.startswith("generator"):
         how = (
             "One thread of Python makes all batches, under its lock: let ops of TensorFlow do it "
-            "(from_tensor_slices, TFRecord, map), or interleave several generators"
+            "(from_tensor_slices, TFRecord, map), or several processes (multiprocessing)"
         )
     elif kind == "prefetch":
         how = (
