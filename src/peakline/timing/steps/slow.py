@@ -212,7 +212,9 @@ def slow_steps_of(
 
     None where they lose less than the share ``varies`` of the time, or ``once`` where it is a
     single one; nor of inferred steps, as one function may do different things, nor where most
-    steps took no time: damage, of which nothing is a multiple.
+    steps took no time: damage, of which nothing is a multiple. Nor where the others only hand
+    their work to a runtime, and the slow ones wait until it is done: then marks of steps do not
+    say how long a step takes.
     """
     rows, wall = facts.slowest_lane()
     first = wall[:WARM_UP]
@@ -248,6 +250,10 @@ def slow_steps_of(
     early = np.flatnonzero(first >= SLOW * median) - WARM_UP
     begin, end = facts.part("start_ps")[rows], facts.part("end_ps")[rows]
     each = lost / max(at.size, 1)
+    if not facts.has_device:
+        waited = _waits(profile, begin, end, slow)
+        if waited is not None and lost - waited < varies * float(wall.sum()):
+            return None
     function = function_of(profile, begin, slow, each)
     return SlowSteps(
         rows=rows[at][np.argsort(-wall[at], kind="stable")],
@@ -262,6 +268,49 @@ def slow_steps_of(
         only=None if function else only_slow(profile, begin, end, slow, each),
         **function,
     )
+
+
+def _waits(profile: Profile, begin: AnyArray, end: AnyArray, slow: BoolArray) -> int | None:
+    """For how long (ps) slow steps wait until runs are done that other steps launched.
+
+    None unless they launch no more than the others, most of whose runs end in no step of their
+    own: in the slow ones, or behind the last. On the host XLA gives all that a run of a program
+    executes one stat ``run_id``.
+    """
+    trace = trace_of(profile)
+    if trace.source != "events" or "event_stats" not in profile.tables:
+        return None
+    stats = profile.typed_stats(frozenset(("run_id",)))
+    place = trace.places(stats.array("event_id"))
+    known = (place >= 0) & stats.is_valid("integer")
+    runs, run = np.unique(stats.array("integer")[known], return_inverse=True)
+    done = np.zeros(runs.size, np.int64)
+    np.maximum.at(done, run, trace.end[place[known]])
+    done = np.sort(done[done > begin[0]])
+    is_launch = activity_of(profile) == Activity.LAUNCH
+    launch = np.concatenate(
+        [np.zeros(0, np.int64)]
+        + [
+            line.first + np.flatnonzero(is_launch[line.first : line.last])
+            for line in trace.lines_on(HOST)
+        ]
+    )
+    launches = _in_steps(begin, end, trace.start[launch])
+    ends = _in_steps(begin, end, done)
+    usual = np.median(launches[~slow])
+    if not usual or np.median(launches[slow]) > (1 + ALONE) * usual:
+        return None
+    if not np.median(ends[~slow]) < HALF * done.size / begin.size < np.median(ends[slow]):
+        return None
+    last = done[np.maximum(np.searchsorted(done, end[slow], "right") - 1, 0)]
+    return int(np.maximum(last - begin[slow], 0).sum())
+
+
+def _in_steps(begin: AnyArray, end: AnyArray, times: AnyArray) -> Int64Array:
+    """How many of ``times`` lie in each step."""
+    step = np.searchsorted(begin, times, "right") - 1
+    inside = (step >= 0) & (times <= end[np.maximum(step, 0)])
+    return np.bincount(step[inside], minlength=begin.size)
 
 
 def function_of(
