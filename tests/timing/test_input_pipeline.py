@@ -159,9 +159,9 @@ def test_a_bottleneck_in_python_by_the_ops_that_run_meanwhile(opened, ops, is_py
 
 
 @each_row("stage", ["MapAndBatch", "BatchV2::Map", "FlatMap::Generator", "Filter", "Prefetch"])
-def test_more_threads_do_not_help_a_function_of_python(stage):
+def test_more_threads_help_a_function_of_python_only_where_it_waits(stage):
     words = advice(f"Iterator::Root::Prefetch::{stage}", is_python=True)
-    assert "more threads (num_parallel_calls) do not help" in words
+    assert "so more of them (num_parallel_calls) help only where it waits" in words
     assert "in parallel" not in words
 
 
@@ -180,4 +180,4 @@ def test_a_finding_says_that_the_input_is_made_in_python(opened):
 
         (finding,) = (one for one in opened(fill).time().findings if one.kind == "input_bound")
         assert ("in a function of Python" in finding.title) is is_python
-        assert ("do not help" in finding.suggestion) is is_python
+        assert ("help only where it waits" in finding.suggestion) is is_python

@@ -105,10 +105,11 @@ def advice(stage: str, *, is_python: bool = False) -> str:
         )
     if is_python:
         how = (
-            "The function of Python (tf.py_function, tf.numpy_function, from_generator) runs under "
-            "Python's lock, on one thread at a time, so more threads (num_parallel_calls) do not "
-            "help: write it with ops of TensorFlow, let several processes run it "
-            "(multiprocessing), or compute once what is the same in each epoch (Dataset.cache)"
+            "A function of Python runs there (tf.py_function, tf.numpy_function, from_generator); "
+            "Python's lock lets one thread at a time compute, so more of them "
+            "(num_parallel_calls) help only where it waits, as for a file. Else write it with ops "
+            "of TensorFlow, let several processes run it (multiprocessing), or compute once what "
+            "is the same in each epoch (Dataset.cache)"
         )
     elif _PARALLEL.match(kind):
         how = (
