@@ -127,8 +127,8 @@ def said(capsys, *warnings, **settings):
         ("gpu: deallocations that match none", 1, "gpu: 1 deallocation that matches none"),
         ("(unnamed allocator): records", 2000, "(unnamed allocator): 2,000 records"),
         ("entries of the history", 1, "1 entry of the history"),
-        ("executions have no start time: they stand at 0", 2,
-         "2 executions have no start time: they stand at 0"),
+        ("executions without a start time, taken as 0", 2,
+         "2 executions without a start time, taken as 0"),
     ],
 )  # fmt: skip
 def test_the_count_stands_before_the_noun(detail, count, text):
@@ -164,6 +164,38 @@ def test_what_is_left_out_is_a_line_each(capsys):
         "peakline: warning: left out: host a: cut\\n",
         "peakline: warning: left out: host b: gone",
     ]
+
+
+_OF_SEVERAL = re.compile(
+    r"\b(?:are|(?<!not )have|were|they|their|them|that (?:name|begin|lie)|and never end)\b"
+)
+
+
+def test_of_one_thing_no_warning_speaks_in_the_plural():
+    """Details are of several things; what follows the noun fits one as well, or is made to."""
+    plural = {
+        f"{path.name}: {text}"
+        for path in SOURCE.rglob("*.py")
+        for kind, detail in _details(path)
+        if KINDS[kind].is_counted
+        # What comes behind is of the others, or of what the reader does.
+        and _OF_SEVERAL.search(text := re.split("[;:(]", counted_text(detail, 1))[0])
+    }
+    assert not plural
+
+
+def _details(path: Path) -> Iterator[tuple[str, str]]:
+    """The kinds and details of a module's counted losses, where both are written there."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)) if _A_CALL.search(source) else ():
+        if not isinstance(node, ast.Call) or len(node.args) < 3:
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        kind, detail = node.args[:2]
+        if name in _CALLS and isinstance(kind, ast.Constant) and kind.value in KINDS:
+            parts = detail.values if isinstance(detail, ast.JoinedStr) else [detail]
+            texts = [str(one.value) if isinstance(one, ast.Constant) else "X" for one in parts]
+            yield kind.value, "".join(texts)
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:

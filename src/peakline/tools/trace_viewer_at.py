@@ -140,7 +140,7 @@ def _dropped_threads(
             if surplus:
                 profile.warn(
                     "threads_cut",
-                    f"{process.name}: threads with fewer events are not shown",
+                    f"{process.name}: threads with fewer events, not shown",
                     len(surplus),
                 )
             dropped |= {(process.pid, tid) for _, tid in surplus}

@@ -175,12 +175,12 @@ class ChromeTraceReader(ReportingReader):
                 "answered from what is whole",
             )
         losses.add("damaged", f"first at offset {first}; read on at the next whole event", damaged)
-        losses.add("too_big", "objects too large for an event were left out", source.too_big)
+        losses.add("too_big", "objects too large for an event, left out", source.too_big)
         losses.add("unknown_phase", "records whose phase (ph) is missing or unknown", seen[UNKNOWN])
         phases = "".join(chr(c) for c in np.flatnonzero(result.seen) if CLASS_OF[c] == SKIPPED)
         losses.add(
             "skipped_records",
-            f"records of objects, memory dumps and the like (phases {phases}) are not read",
+            f"records of objects, memory dumps and the like (phases {phases}), not read",
             seen[SKIPPED],
         )
         losses.add(
@@ -197,7 +197,7 @@ class ChromeTraceReader(ReportingReader):
         losses.add("repeated_ids", REPEATED, trace.repeated_flows)
         losses.add(
             "unmatched_begins",
-            "events that begin and never end; they last until the end of their line",
+            "events that began and never ended, taken to last until the end of the line",
             trace.unmatched_begins,
         )
         losses.add("unmatched_ends", "ends of events that never began", trace.unmatched_ends)

@@ -47,7 +47,7 @@ class Losses:
 
     def reference(self, count: int = 1) -> None:
         """Names of operands or computations that nothing has."""
-        self._warnings.add("hlo_reference", "names in the HLO text that name nothing", count)
+        self._warnings.add("hlo_reference", "names in the HLO text of nothing that it holds", count)
 
     def entry(self) -> None:
         """A module none of whose computations is marked as its entry; XLA marks one, at the end."""

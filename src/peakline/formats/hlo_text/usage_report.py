@@ -73,9 +73,7 @@ class _Report:
         warnings.add("hlo_lines", "lines of a report that are not understood", self._strange)
         warnings.add("hlo_rounded", "sizes that the report has only rounded", self._rounded)
         warnings.add(
-            "hlo_unsaid",
-            "allocations of which the report does not say what they hold",
-            self._unsaid,
+            "hlo_unsaid", "allocations of contents that the report does not say", self._unsaid
         )
         total = sum(one.size for one in allocations)
         if self._total and total != self._total:

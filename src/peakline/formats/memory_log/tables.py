@@ -162,7 +162,7 @@ class MemoryLogTables:
         )
         warnings.add(
             "id_restarted_too_often",
-            "allocations whose id was in use too often to keep them apart; where the earlier "
+            "allocations of an id that was in use too often to keep apart; where the earlier "
             "buffer is still live it is taken as ended",
             sum(self._meaning.crowded),
         )
@@ -172,18 +172,18 @@ class MemoryLogTables:
         without = (
             "the log has no times: the number of a record stands for its time, 1 ps each"
             if clock.numbered
-            else "records without a time have that of the record before them"
+            else "records without a time, taken from the record before"
         )
         warnings.add("no_times", without, clock.missing)
         warnings.add(
             "times_out_of_order",
-            "records logged after a later one; they have its time (several threads or processes "
-            "write a log, and it is taken in the order in which it was written)",
+            "records logged after a later one, whose time is taken (several threads or processes "
+            "write a log, which is read in the order in which it was written)",
             clock.behind,
         )
         warnings.add(
             "times_too_far",
-            "records more than 106 days after the first; their time is not known",
+            "records more than 106 days after the first, of no known time",
             clock.far,
         )
 

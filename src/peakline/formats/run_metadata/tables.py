@@ -128,13 +128,13 @@ class RunTables:
             self._reported.add("estimates")
             warnings.add(
                 "estimated_allocations",
-                "executions record only how much they allocated, not when: taken as allocated at "
-                "their start, and what was not live at their end as freed there",
+                "executions recorded with how much was allocated, not when: taken as allocated at "
+                "the start, and what was not live at the end as freed there",
                 estimates.allocations,
             )
             warnings.add(
                 "freed_between_runs",
-                "buffers in use when a run ended are not seen in a later one: taken as freed "
+                "buffers in use when a run ended, not seen in a later one: taken as freed "
                 "when it ended",
                 estimates.deallocations,
             )
@@ -151,7 +151,7 @@ class RunTables:
         nodes = steps.nodes
         timeless = (nodes.array("all_start_micros") == 0) & (nodes.array("all_start_nanos") == 0)
         warnings.add(
-            "no_start_time", "executions have no start time: they stand at 0", int(timeless.sum())
+            "no_start_time", "executions without a start time, taken as 0", int(timeless.sum())
         )
         counts = np.bincount(steps.run_of_node, minlength=len(self._runs.runs))
         warnings.add(

@@ -157,11 +157,7 @@ class TorchSnapshotReader(ReportingReader):
         timeless = sum(trace.time_us.size for trace in traces if not trace.time_us.any())
         late = sum(behind(trace.time_us) for trace in traces)
         unexplained = sum(device.history.unexplained for device in self._devices)
-        add(
-            "trailing_bytes",
-            "bytes after the end of the pickle, which were not read",
-            self._trailing,
-        )
+        add("trailing_bytes", "bytes after the end of the pickle, not read", self._trailing)
         add(
             "unknown_states",
             "blocks in a state of an unknown name, taken as free",
@@ -169,7 +165,7 @@ class TorchSnapshotReader(ReportingReader):
         )
         add(
             "segment_mismatch",
-            "segments whose blocks do not add up to their size",
+            "segments of another size than the sum of the blocks",
             segments.uncovered,
         )
         add(
@@ -180,12 +176,12 @@ class TorchSnapshotReader(ReportingReader):
         add("no_times", "entries of the history without a time", timeless)
         add(
             "times_out_of_order",
-            "entries of the history with an earlier time than one before them",
+            "entries of the history with an earlier time than one before",
             late,
         )
         add(
             "history_mismatch",
-            "blocks whose last entry in the history contradicts their state in the snapshot",
+            "blocks whose last entry in the history contradicts the state in the snapshot",
             unexplained,
         )
 
