@@ -19,7 +19,7 @@ from tests.reference.xspace_builder import SpaceBuilder, Uint
 import peakline
 from peakline.errors import PeaklineError, UsageError
 from peakline.graph.scopes.model import bytes_of_shape
-from peakline.hlo.row_costs import _turns
+from peakline.hlo.row_costs import turns_of
 from peakline.tools import available_tools
 
 DATA = Path(__file__).parent.parent / "data"
@@ -145,10 +145,7 @@ def test_a_loop_that_turns_for_ever():
     class Proto:
         backend_config = b'{"known_trip_count":{"n":1e999}}'
 
-    class Made:
-        proto = Proto()
-
-    assert _turns(Made()) is None
+    assert turns_of(Proto()) is None
 
 
 @each_row("value", [2**63 - 1, 2**63, 2**64, 10**9000, -(2**63), 1e308, float("nan"), "9" * 310])
