@@ -69,9 +69,11 @@ def find(context: TimeContext) -> Findings:
 
 def _of_loop(context: TimeContext) -> Findings:
     """Where a program sums over devices in each turn what it could in the last (XLA)."""
-    reductions = loop_reductions(context.profile)
     ops = context.ops
-    if not reductions or ops is None or not ops.wall_ps:
+    if ops is None or not ops.wall_ps or not ops.is_hlo.any():
+        return
+    reductions = loop_reductions(context.profile)
+    if not reductions:
         return
     names = {one.name for one in reductions} & {*ops.trace.name.values}
     mine = np.isin(ops.trace.name.codes[ops.event], [*map(ops.trace.name.code_of, names)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.memory.peak.batches_ahead import ENOUGH
 from peakline.memory.peak.buffers import peak_without_signatures
-from peakline.memory.peak.input_buffers import HeldBuffers, held_buffers
+from peakline.memory.peak.input_buffers import HeldBuffers, held_buffers, may_hold
 from peakline.safe_text import one_line
 from peakline.text import allocator_text, size_text
 
@@ -39,23 +39,31 @@ _EXAMPLES = 0.75
 """A shuffle of single examples mixes them as it should: an alarm only from this share on."""
 
 
+def _least(peak: int) -> float:
+    return max(_LEAST, KIND.least * peak)
+
+
 def find(context: MemoryContext) -> Findings:
     """Of each allocator the stage that holds most, where stages say how much they hold."""
-    history, pipelines = context.history, context.pipelines()
-    if history is None or pipelines is None:
+    history = context.history
+    if history is None:
         return
     for one in context.allocators:
-        if one.at_peak is None:
+        at_peak = one.at_peak
+        if at_peak is None or not may_hold(history, at_peak, _least(at_peak.peak)):
             continue
-        held = held_buffers(history, one.at_peak, pipelines)
-        peak = one.at_peak.peak
-        if not held or held[0].bytes < max(_LEAST, KIND.least * peak):
+        pipelines = context.pipelines()
+        if pipelines is None:
+            return
+        held = held_buffers(history, at_peak, pipelines)
+        peak = at_peak.peak
+        if not held or held[0].bytes < _least(peak):
             continue
         first = held[0]
         largest = first.rows[int(history.allocated[first.rows].argmax())]
         signature = history.signatures[int(history.signatures.codes[largest])]
         number, share = first.holding.number, first.bytes / peak
-        left = peak_without_signatures(history, one.at_peak.allocator, first.rows)
+        left = peak_without_signatures(history, at_peak.allocator, first.rows)
         saved = min(first.bytes - ENOUGH * first.bytes // max(number, ENOUGH), peak - left)
         few = _kind(first) == "shuffle" and not first.of_batches and share < _EXAMPLES
         what = "batches" if first.of_batches else "elements"

@@ -17,11 +17,12 @@ from math import prod
 import numpy as np
 
 from peakline.arrays import BoolArray, IntpArray
+from peakline.memory.peak.batches_ahead import ENOUGH
 from peakline.memory.peak.buffers import AtPeak
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.trace.events import trace_of
+from peakline.trace.events import read_with_steps, trace_of
 
 _ITERATOR = "Iterator::"
 _OPENED = re.compile(r"\[\d+\](?=::|$)")
@@ -118,6 +119,7 @@ def pipelines_of(profile: Profile) -> Pipelines | None:
     """
     if not {"events", "event_stats"} <= set(profile.tables):
         return None
+    read_with_steps(profile)
     trace = trace_of(profile)
     if trace.source != "events" or not any(one.startswith(_ITERATOR) for one in trace.name.values):
         return None
@@ -172,6 +174,15 @@ def _parts(shapes: str, types: str) -> tuple[tuple[int, bool], ...]:
         if all(side.isdigit() for side in known):
             result.append((prod(map(int, known)) * _SIZES[kind], free))
     return tuple(result)
+
+
+def may_hold(history: History, result: AtPeak, least: float) -> bool:
+    """Whether ``least`` bytes of the peak are in buffers of sizes that several have, as those are
+    that a stage holds: without it, what stages say need not be read.
+    """
+    made = result.requested[~history.was_there[result.rows]]
+    sizes, counts = np.unique(made, return_counts=True)
+    return int((sizes * counts)[counts > ENOUGH].sum()) >= least
 
 
 def held_buffers(history: History, result: AtPeak, pipelines: Pipelines) -> list[HeldBuffers]:
