@@ -164,16 +164,16 @@ def printed_tables(profile: Profile, most: int) -> dict[str, Table]:
     """What profilers printed, by what each table is of; nothing for a profile with events."""
     result: dict[str, Table] = {}
     for one in printed_times(profile):
-        shares = [(row[one.column] or 0) / max(one.all_ps, 1) for row in one.rows[:most]]
         rows: list[Row] = [
             (
-                *((row["self_ps"], f"{share:.1%}") if one.has_self else (f"{share:.1%}",)),
+                *((row["self_ps"],) if one.has_self else ()),
+                f"{one.share(row):.1%}",
                 row["total_ps"],
                 "" if row["occurrences"] is None else row["occurrences"],
                 row["op"],
                 row["input_shape"] or "",
             )
-            for row, share in zip(one.rows, shares, strict=False)
+            for row in one.rows[:most]
         ]
         columns = _PRINTED if one.has_self else _PRINTED[1:]
         what = f"{one.side}, printed by {one.source}{f' for {one.part}' if one.part else ''}"

@@ -88,9 +88,8 @@ def _printed(profile: Profile) -> list[tuple[str, str]]:
         about = f" for {cut_middle(one.part, _NAME)}" if one.part else ""
         rows.append((f"{one.side}, printed", f"by {one.source}{about}: {printed_text(one)}"))
         for place, row in enumerate(one.rows[:_PRINTED]):
-            share = (row[one.column] or 0) / max(one.all_ps, 1)
             head = "" if place else f"most {'self ' if one.has_self else ''}time"
-            rows.append((head, f"{cut_middle(row['op'], _NAME)} {share:.0%}"))
+            rows.append((head, f"{cut_middle(row['op'], _NAME)} {one.share(row):.0%}"))
     if len(tables) > _PARTS:
         rows.append(("", f"and {counted(len(tables) - _PARTS, 'more table')}: peakline ops"))
     instead = ", or ".join(dict.fromkeys(one.instead for one in tables))

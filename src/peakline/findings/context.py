@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from peakline.memory.oom import FailedMoment
     from peakline.memory.origins.op_events import OpEvents
     from peakline.memory.origins.stacks import Origins
-    from peakline.memory.peak.input_buffers import Pipelines
     from peakline.memory.signatures import History
     from peakline.tables import Profile
     from peakline.trace.steps import Steps
@@ -29,10 +28,10 @@ class MemoryContext:
     what they read (None without records).
 
     ``origins`` are the call stacks of the records, ``op_events`` the executions of ops around them,
-    ``steps`` the table of that name, ``op_types`` reads the types of ops by name, and
-    ``pipelines`` what stages of input hold, where the profile is at hand and has them. ``programs``
-    are the compiled programs that need most of the devices, where no allocator recorded anything;
-    ``profile`` has those that ran beside an allocator that did.
+    ``steps`` the table of that name, ``op_types`` reads the types of ops by name, where the
+    profile is at hand and has them. ``programs`` are the compiled programs that need most of the
+    devices, where no allocator recorded anything; ``profile`` has those that ran beside an
+    allocator that did, and the stages of its input.
     """
 
     allocators: tuple[MemoryDetails, ...] = ()
@@ -42,6 +41,5 @@ class MemoryContext:
     op_events: OpEvents | None = None
     steps: Steps | None = None
     op_types: Callable[[], Mapping[str, str]] = dict
-    pipelines: Callable[[], Pipelines | None] = lambda: None
     programs: tuple[ProgramOfDevices, ...] = ()
     profile: Profile | None = None

@@ -22,7 +22,6 @@ from peakline.memory.oom import failed_moments, with_limits
 from peakline.memory.origins.behind import Behind
 from peakline.memory.origins.element_types import float64_ops
 from peakline.memory.origins.stacks import signature_codes
-from peakline.memory.peak.input_buffers import pipelines_of
 from peakline.memory.savings.op_use import read_op_use
 from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 from peakline.shown import Brief, Shown, Tabular, several, table_of
@@ -328,7 +327,6 @@ def _findings_only(
             behind.runs,
             behind.steps,
             types,
-            partial(pipelines_of, behind.profile),
             profile=behind.profile,
         )
     result = with_lines(memory_findings(context), context)

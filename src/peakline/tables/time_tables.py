@@ -75,7 +75,7 @@ Of PyTorch with with_stack=True, of JAX with the Python tracer, and where progra
     line int64 on which it begins; if only programs of XLA name it, where most of its time is from
     occurrences int64 calls of it; on a device, or of a program's, how many ops ran in it
     total_ps int64 how long, other functions of the program that it called included
-    self_ps int64 its own time and that of libraries it called
+    self_ps int64 self time: in it and in the libraries that it called
 
 module_time: One row per module (nn.Module) whose ops ran, of a host or its devices.
 Only traces of PyTorch with with_stack=True have any; the gradient of an op is of its op's module.

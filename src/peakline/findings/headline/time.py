@@ -156,9 +156,8 @@ def _printed(profile: Profile) -> list[Sentence]:
     if not tables or not tables[0].rows:
         return []
     one, most = tables[0], tables[0].rows[0]
-    share = (most[one.column] or 0) / max(one.all_ps, 1)
     what = "self time" if one.has_self else "time"
-    text = f"{share:.0%} of the {one.side} {what} that {one.source} printed is "
+    text = f"{one.share(most):.0%} of the {one.side} {what} that {one.source} printed is "
     return [Sentence("printed", (Phrase(text), Phrase(cut_middle(most["op"], _OP_NAME))))]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.memory.peak.batches_ahead import ENOUGH
 from peakline.memory.peak.buffers import peak_without_signatures
-from peakline.memory.peak.input_buffers import HeldBuffers, held_buffers, may_hold
+from peakline.memory.peak.input_buffers import HeldBuffers, held_buffers, may_hold, pipelines_of
 from peakline.safe_text import one_line
 from peakline.text import allocator_text, size_text
 
@@ -46,13 +46,13 @@ def _least(peak: int) -> float:
 def find(context: MemoryContext) -> Findings:
     """Of each allocator the stage that holds most, where stages say how much they hold."""
     history = context.history
-    if history is None:
+    if history is None or context.profile is None:
         return
     for one in context.allocators:
         at_peak = one.at_peak
         if at_peak is None or not may_hold(history, at_peak, _least(at_peak.peak)):
             continue
-        pipelines = context.pipelines()
+        pipelines = pipelines_of(context.profile)
         if pipelines is None:
             return
         held = held_buffers(history, at_peak, pipelines)

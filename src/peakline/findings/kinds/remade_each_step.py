@@ -57,8 +57,8 @@ LOAD = (
     "of it is all that a request needs."
 )
 PREDICT = (
-    "Call the model itself, model(x, training=False) within a tf.function, or gather requests and "
-    "predict them as one batch: predict makes a dataset and an iterator for each call."
+    "Call the model itself, model(x, training=False), or gather requests and predict them as one "
+    "batch: predict makes a dataset and an iterator for each call."
 )
 ITERATE = "Make the dataset and its iterator once, before the loop, and take the next batch of it."
 

@@ -50,6 +50,10 @@ class PrintedTimes:
         """What shares are of."""
         return max(self.whole_ps or 0, self.shown_ps)
 
+    def share(self, row: dict[str, Any]) -> float:
+        """What share of all a row is."""
+        return (row[self.column] or 0) / max(self.all_ps, 1)
+
     @property
     def instead(self) -> str:
         """What records events."""
