@@ -45,6 +45,12 @@ session_option = click.option(
     "--session", metavar="ID", help="The session of a log directory. Default: the newest."
 )
 host_option = click.option("--host", metavar="HOST", help="The host, where a session has several.")
+rank_option = click.option(
+    "--rank",
+    metavar="R",
+    type=click.IntRange(min=0),
+    help="The rank of a job, by what its file says, else by its name.",
+)
 json_option = click.option("--json", is_flag=True, help="Print one JSON document.")
 strict_option = click.option(
     "--strict", is_flag=True, help="Fail (exit 3) when anything was lost or guessed."
@@ -111,12 +117,14 @@ class Reading:
     strict: bool
     max_unpacked: int | None
     programs: str | None = None
+    rank: int | None = None
 
     def find(self, path: str) -> str | Session:
         """The file that ``path`` means, or the session where it means several hosts.
 
-        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken, or
-        that logs beside dumps were not read, is one line on standard error.
+        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken, that
+        logs beside dumps were not read, and what else lies beside the profiles of a job's ranks,
+        is one line on standard error.
         """
 
         def note(newest: Session, count: int) -> None:
@@ -126,8 +134,10 @@ class Reading:
             say(f"{path}: no session here; its only readable file is taken: {file}")
 
         result = repository.resolve_hosts(
-            path, self.session, self.host, newest=note, only=note_only
+            path, self.session, self.host, rank=self.rank, newest=note, only=note_only
         )
+        for other in result.others if isinstance(result, repository.RankFiles) else ():
+            say(f"{path}: not in the job: {other}")
         if result == path and repository.dumped_in(path) and (logs := repository.logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
             say(
@@ -171,7 +181,7 @@ _Verb = Callable[..., None]
 
 
 def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Verb]:
-    """--session, --host, ``others``, --strict and --max-unpacked, in the order of the help.
+    """--session, --host, --rank, ``others``, --strict and --max-unpacked, in the order of the help.
     Of the others, --programs is a part of the `Reading`.
 
     The verb gets what they say as ``reading``, a `Reading`, and of ``others`` what Click gives.
@@ -185,7 +195,7 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
             verb(reading=Reading(**said), **given)
 
         result: Any = read
-        before: list[Any] = [session_option, host_option, *others, strict_option]
+        before: list[Any] = [session_option, host_option, rank_option, *others, strict_option]
         for option in (max_unpacked_option, *reversed(before)):
             result = option(result)
         return cast("_Verb", result)

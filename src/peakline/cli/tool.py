@@ -21,6 +21,7 @@ from peakline.cli.options import (
     host_option,
     max_unpacked_option,
     output_option,
+    rank_option,
     safe_csv_option,
     scheduler_option,
     session_option,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 @click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
 @host_option
+@rank_option
 @session_option
 @click.option(
     "--parameter", "-p", metavar="KEY=VALUE", multiple=True, help="A parameter of the tool."
@@ -79,6 +81,7 @@ def tool(
     name: str | None,
     path: str | None,
     host: str | None,
+    rank: int | None,
     session: str | None,
     parameter: tuple[str, ...],
     format: str | None,  # noqa: A002  (the option is called --format)
@@ -97,7 +100,7 @@ def tool(
 
     Of a session of several hosts it is about all of them.
     """
-    reading = Reading(session, host, strict, max_unpacked)
+    reading = Reading(session, host, strict, max_unpacked, rank=rank)
     if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
     if list_tools:

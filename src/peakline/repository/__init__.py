@@ -7,6 +7,7 @@ from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Repository
 from peakline.repository.names import check_name, host_file_name
+from peakline.repository.ranks import RankFiles, file_of_rank, rank_files, rank_of_file
 from peakline.repository.readable import dumped_in, logs_in, programs_beside
 from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts
 from peakline.repository.session import Found, Rule, Session
@@ -19,6 +20,7 @@ __all__ = [
     "HostFile",
     "NewSession",
     "Problem",
+    "RankFiles",
     "Repository",
     "Rule",
     "Session",
@@ -26,12 +28,15 @@ __all__ = [
     "check_output",
     "dumped_in",
     "extent_of",
+    "file_of_rank",
     "host_file_name",
     "hosts",
     "is_url",
     "logs_in",
     "only_file",
     "programs_beside",
+    "rank_files",
+    "rank_of_file",
     "resolve",
     "resolve_hosts",
     "write_atomically",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
 from peakline.repository.names import host_of, recording_of
+from peakline.repository.rank_names import rank_name, ranks_of_all
 from peakline.repository.store import FileEntry, FileStatus, Folder, Store, Unreadable, reading
 from peakline.repository.stores import store_for
 
@@ -39,6 +40,8 @@ class HostFile:
     """Where alone the file may lie."""
     programs: tuple[FileEntry, ...] = field(default=(), compare=False, repr=False)
     """The files of compiled programs that XProf wrote into the session."""
+    rank: int | None = field(default=None, compare=False)
+    """Its rank in the job by its name, which only counts where the content says nothing."""
 
     @property
     def program_paths(self) -> list[str]:
@@ -141,18 +144,18 @@ def files_of_hosts(
             _keep_better(best, host, rank, entry)
     for name, result in _named(recordings):
         best.setdefault(name, result)
-    return [
-        HostFile(
-            host,
-            entry.path,
-            storage_options,
-            entry.stamp,
-            entry.status,
-            confinement,
-            tuple(sorted(programs, key=attrgetter("path"))),
-        )
-        for host, (_, entry) in sorted(best.items())
-    ]
+    beside = tuple(sorted(programs, key=attrgetter("path")))
+    ranks = ranks_of_all([rank_name(host) for host in best])
+    return sorted(
+        (
+            HostFile(
+                host, entry.path, storage_options, entry.stamp, entry.status, confinement, beside,
+                rank,
+            )
+            for (host, (_, entry)), rank in zip(best.items(), ranks, strict=True)
+        ),
+        key=attrgetter("host"),
+    )  # fmt: skip
 
 
 def _keep_better(best: dict[str, _Ranked], name: str, rank: int, entry: FileEntry) -> None:

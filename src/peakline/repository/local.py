@@ -452,6 +452,27 @@ class LocalStore:
                         for folder in self.folders(self.join(result.path, _PROFILE)):
                             yield run, folder
 
+    def tree(self, path: str, depth: int) -> Iterator[tuple[str, FileEntry]]:
+        """Links are followed, each directory is looked at once, installed programs are not."""
+        seen: set[tuple[int, int]] = set()
+        waiting: list[tuple[str, Folder, int]] = [("", self.folder(path), 0)]
+        while waiting:
+            check_deadline()
+            run, place, above = waiting.pop()
+            with suppress(Unreadable):
+                status = self._stat(place.path)
+                if (status.st_dev, status.st_ino) in seen:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+                for entry in place.files():
+                    yield f"{run}{entry.name}", entry
+                if above < depth:
+                    waiting += (
+                        (f"{run}{inside.name}/", inside, above + 1)
+                        for inside in self.folders(place.path)
+                        if isinstance(inside, LocalFolder) and not self._is_installed(inside)
+                    )
+
     def _folder(self, name: str, path: str, listed: _Change | None = None) -> LocalFolder:
         return LocalFolder(name, path, self._known, self._confinement, listed)
 

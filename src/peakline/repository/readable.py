@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
@@ -16,6 +16,10 @@ from peakline.places import is_url
 from peakline.repository.names import host_of
 from peakline.repository.store import FileEntry, Folder, Unreadable
 from peakline.repository.stores import store_for
+
+if TYPE_CHECKING:
+    from peakline.formats.common.files import Opener
+    from peakline.tables.rank_facts import RankFacts
 
 
 def dumped_in(path: str | os.PathLike[str]) -> str | None:
@@ -94,28 +98,32 @@ def readable_in(folder: Folder, storage_options: Mapping[str, object]) -> list[R
     """
     result = []
     budget = _REMOTE_LOG_BYTES if is_url(folder.path) else _LOG_BYTES
-    for entry in sorted(filter(_may_be, folder.files()))[:_MOST_FILES]:
+    for entry in sorted(filter(may_be_read, folder.files()))[:_MOST_FILES]:
         check_deadline()
         with suppress(OSError, ValueError, zlib.error, PeaklineError, Unreadable):
-            form, read = _format_of(entry, storage_options, budget)
+            form, read = format_of(entry, storage_options, budget)
             budget -= read
             if form:
                 result.append(Readable(entry.name, entry.path, form))
     return result
 
 
-def _may_be(entry: FileEntry) -> bool:
+def may_be_read(entry: FileEntry) -> bool:
+    """Whether its name ends as those of profiles, programs and logs do."""
     name = entry.name.removesuffix(_GZIP)
     return name.endswith(_ENDINGS) and not entry.name.startswith((".", "module_"))
 
 
-def _format_of(
-    entry: FileEntry, storage_options: Mapping[str, object], budget: int
+def format_of(
+    entry: FileEntry,
+    storage_options: Mapping[str, object],
+    budget: int,
+    opener: Opener | None = None,
 ) -> tuple[str, int]:
     """The format of a file, empty for none, and how much of ``budget`` was read for it."""
     from peakline.formats.common.recognise import recognise
 
-    with _opened(entry.path, storage_options) as stream:
+    with _opened(entry.path, storage_options, opener) as stream:
         pieces = _pieces(stream)
         head = next(pieces, b"")
         form = recognise(head).format if head else ""
@@ -140,12 +148,55 @@ def _format_of_log(head: bytes, pieces: Iterator[bytes], budget: int) -> tuple[s
     return "log" if probe.finish() else "", read
 
 
+def head_of(
+    path: str, storage_options: Mapping[str, object], opener: Opener | None = None
+) -> bytes:
+    """The first bytes of a file, unpacked; raises as `rank_facts_of`."""
+    with _opened(path, storage_options, opener) as stream:
+        return next(_pieces(stream), b"")
+
+
+def rank_facts_of(
+    path: str, storage_options: Mapping[str, object], opener: Opener | None = None, budget: int = 0
+) -> tuple[RankFacts, int]:
+    """What a trace says of its rank in its first bytes or its last, and how much of ``budget`` was
+    unpacked to come to the last bytes of one that is gzip.
+
+    Raises OSError, InputError, NotFoundError or ForbiddenError where it cannot be opened.
+    """
+    from peakline.formats.chrome_trace.ranks import DISTRIBUTED, facts_of_ends
+
+    with _opened(path, storage_options, opener) as stream:
+        pieces = _pieces(stream)
+        head = next(pieces, b"")
+        facts = facts_of_ends(head)
+        # Python writes it before the events, Kineto itself after them.
+        if facts.rank is not None or facts.world_size is not None or len(head) < _HEAD_BYTES:
+            return facts if facts.rank is not None else facts_of_ends(head, head), 0
+        if DISTRIBUTED.encode() in head:
+            return facts, 0
+        is_packed = stream.seek(0) == 0 and stream.read(2) == b"\x1f\x8b"
+        if not is_packed:
+            stream.seek(max(stream.seek(0, os.SEEK_END) - _HEAD_BYTES, 0))
+            return facts_of_ends(head, stream.read()), 0
+        stream.seek(0)
+        before, last, read = b"", b"", 0
+        for piece in _pieces(stream):
+            before, last, read = last, piece, read + len(piece)
+            if read > budget:
+                return facts, read
+        return facts_of_ends(head, before[-_HEAD_BYTES:] + last), read
+
+
 @contextmanager
-def _opened(path: str, storage_options: Mapping[str, object]) -> Iterator[BinaryIO]:
+def _opened(
+    path: str, storage_options: Mapping[str, object], opener: Opener | None = None
+) -> Iterator[BinaryIO]:
     """The file as a stream; a driver's errors as InputError."""
     if not is_url(path):
         # A pipe that took the file's name meanwhile must not hold anybody up.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags) if opener is None else opener(path)
         with os.fdopen(descriptor, "rb", buffering=0) as stream:
             yield stream
         return

@@ -207,6 +207,14 @@ class RemoteStore:
                 runs[folder] = _folder_of(place)
         return [(runs[path], folder) for path, folder in result.items()]
 
+    def tree(self, path: str, depth: int) -> Iterator[tuple[str, FileEntry]]:
+        for key, info in self._all(path):
+            *inside, name = key.split("/")
+            is_shown = not any(part[:1] == "." or part in PACKAGES for part in inside)
+            if len(inside) <= depth and is_shown:
+                url = _join(path, key)
+                yield key, FileEntry(name, url, _identity(url, info), _status(info))
+
     def _all(self, path: str) -> Iterator[tuple[str, _Info]]:
         """Every file under ``path`` by its name below it."""
         system, place = connect(path, self._options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
@@ -18,6 +19,7 @@ from peakline.repository.names import (
     listing,
     recording_of,
 )
+from peakline.repository.ranks import RankFiles, file_of_rank, rank_files
 from peakline.repository.readable import Readable, readable_in
 from peakline.repository.session import Session
 from peakline.repository.store import Folder, Missing, Store, Unreadable
@@ -72,6 +74,8 @@ def only_file(result: str | Session, choose: str) -> str:
     if isinstance(result, str):
         return result
     files = result.hosts()
+    if isinstance(result, RankFiles):
+        choose = choose.replace("--host", "--rank or --host")
     known = listing([candidate.host for candidate in files])
     raise UsageError(f"{result.path}: {len(files)} hosts, {choose}: {known}")
 
@@ -81,20 +85,29 @@ def resolve_hosts(
     session: str | None = None,
     host: str | None = None,
     *,
+    rank: int | None = None,
     storage_options: _Options | None = None,
     newest: Callable[[Session, int], None] | None = None,
     only: Callable[[Readable], None] | None = None,
 ) -> str | Session:
     """The one file that ``path`` means; the session, where it means several hosts.
 
-    As `resolve`, which raises UsageError for those. Where the newest of several sessions is
+    As `resolve`, which raises UsageError for those. A directory without sessions in which the
+    profiles of a job's ranks lie is a `RankFiles`; ``rank`` is the file of that rank, by
+    `file_of_rank`, and not for a ``host`` as well. Where the newest of several sessions is
     taken, ``newest`` is called with it and with how many there are; where it is the only file that
     can be read of a directory without sessions, ``only`` is called with that.
     """
+    if rank is not None:
+        if host is not None:
+            raise UsageError("--rank or --host, not both")
+        everyone = resolve_hosts(path, session, storage_options=storage_options, newest=newest)
+        return _file_of(everyone, rank, path)
     if session is not None:
         check_run_name(session)
     if host is not None:
-        check_name("host", host_file_name(host))
+        for part in host_file_name(host).split("/"):
+            check_name("host", part)
     if path == _STDIN:
         return path
     place, options = local_or_url(path), storage_options or {}
@@ -133,7 +146,12 @@ def resolve_hosts(
     try:
         chosen, count = _choose_session(path, repository, session)
     except _NoSessionsError as error:
-        if session is not None or host is not None:
+        if session is not None:
+            raise
+        job = _job_in(place, options)
+        if job is not None:
+            return _file_or_session(job, job.hosts(), host)
+        if host is not None:
             raise
         found_file = _only_readable(error, store.folder(place), options)
         if only is not None:
@@ -216,6 +234,22 @@ def _only_readable(error: _NoSessionsError, folder: Folder, options: _Options) -
             f"{listing([str(one) for one in result])}; name one"
         )
     return result[0]
+
+
+def _job_in(place: str, options: _Options) -> RankFiles | None:
+    """The job whose files lie in the directory ``place``."""
+    with suppress(Unreadable):
+        return rank_files(place, options)
+    return None
+
+
+def _file_of(result: str | Session, rank: int, path: str) -> str:
+    """The file of ``rank`` of what `resolve_hosts` has found."""
+    if isinstance(result, Session):
+        return file_of_rank(result, rank).path
+    if result == path or path == _STDIN:
+        raise UsageError(f"{path}: is one file; --rank needs the directory of a job")
+    raise NotFoundError(f"{path}: no ranks here, but one file: {_file_name(result)}")
 
 
 def _file_or_session(session: Session, result: list[HostFile], host: str | None) -> str | Session:

@@ -165,6 +165,11 @@ class Store(Protocol):
         recordings of PyTorch lie, each with the run that it is in; Unreadable.
         """
 
+    def tree(self, path: str, depth: int) -> Iterable[tuple[str, FileEntry]]:
+        """The files in ``path`` and in the folders below it, ``depth`` of them inside one another,
+        each with its path below ``path``; folders that cannot be read have none.
+        """
+
     def stamp(self, path: str) -> Hashable:
         """What identifies the content of the file ``path``; Unreadable or Missing."""
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakline.errors import InputError
-from peakline.repository import Repository, Session, hosts, is_url, programs_beside, resolve_hosts
+from peakline.repository import (
+    RankFiles,
+    Repository,
+    Session,
+    hosts,
+    is_url,
+    programs_beside,
+    resolve_hosts,
+)
 from peakline.repository.names import host_of, is_name
 from peakline.repository.resolve import is_log_directory
 
@@ -43,6 +51,10 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     result = resolve_hosts(path, session, host)
     if result == path or path == _STDIN:
         return _of_file(path, folder)
+    if isinstance(result, RankFiles):
+        called = _last(os.path.realpath(path))
+        ranks = {f"{_flat(file.host)}{_SUFFIX}": file.path for file in result.hosts()}
+        return _made(folder, called, ranks, None if host is None else _flat(host))
     own = hosts(path)
     files = {_last(file.path): file.path for file in own}
     if files and not is_log_directory(Repository(path), own, session):
@@ -77,6 +89,11 @@ def _of_file(path: str, folder: str) -> Place:
     known = host_of(name)
     called = known[0] if known else name if is_name(name) else "profile"
     return _made(folder, called, {name if known else f"{called}{_SUFFIX}": path}, None)
+
+
+def _flat(host: str) -> str:
+    """A rank's name without the folders that its file lies in."""
+    return host.replace("/", "_")
 
 
 def _host(files: Mapping[str, str], host: str | None) -> str | None:

@@ -13,6 +13,7 @@ from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventRules
 from peakline.tables.losses import Warnings
 from peakline.tables.programs import Programs
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.table_source import TableSource
 
 __all__ = ["Reader", "Warnings"]
@@ -43,6 +44,11 @@ class Reader(ABC):
     def host(self) -> str:
         """The host the profile came from, empty when the file does not say."""
         return ""
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """Which rank of a job the profile is of, as far as the file says."""
+        return RankFacts()
 
     @property
     @abstractmethod

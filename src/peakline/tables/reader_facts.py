@@ -17,6 +17,7 @@ from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventRules, typed_stats
 from peakline.tables.programs import Programs
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Reader, Warnings
 
 
@@ -63,6 +64,17 @@ class ReaderFacts:
         """
         with self._open_reader() as reader:
             return reader.allocator_settings
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """Which rank of a job the profile is of, as far as the file says.
+
+        >>> with peakline.open("logs/rank3.json.gz") as profile:
+        ...     profile.rank_facts.rank
+        3
+        """
+        with self._open_reader() as reader:
+            return reader.rank_facts
 
     @property
     def start_ns(self) -> int | None:

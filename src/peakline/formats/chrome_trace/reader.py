@@ -26,9 +26,10 @@ from peakline.formats.chrome_trace.phases import (
     STEP_ARGUMENT,
     UNKNOWN,
 )
+from peakline.formats.chrome_trace.ranks import facts_of_root, text_of
 from peakline.formats.chrome_trace.rules import RULES
 from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_events
-from peakline.formats.chrome_trace.texts import Texts, unescaped
+from peakline.formats.chrome_trace.texts import Texts
 from peakline.formats.chrome_trace.trace import Events, Trace, finish
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import ReportingReader
@@ -36,6 +37,7 @@ from peakline.kernels import json_kinds
 from peakline.kernels.trace_events import compact
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.joins import REPEATED
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
 from peakline.wire import Spans
 from peakline.wire.json_events import Members, Objects, members_of
@@ -119,7 +121,12 @@ class ChromeTraceReader(ReportingReader):
     @property
     def host(self) -> str:
         """What PyTorch wrote as ``host_name``, else empty."""
-        return _text(self._root.get("host_name", b""))
+        return text_of(self._root.get("host_name", b""))
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """What ``distributedInfo`` and its like say of the process."""
+        return facts_of_root(self._root)
 
     @property
     def start_ns(self) -> int | None:
@@ -333,8 +340,3 @@ def _named(codes: np.ndarray[tuple[int, ...], np.dtype[np.int32]], values: list[
     if codes.size and codes.min() < 0:
         return Names(np.where(codes < 0, len(values), codes).astype(np.int32), [*values, ""])
     return Names(codes, values)
-
-
-def _text(raw: bytes) -> str:
-    """The text of a JSON string, empty for anything else."""
-    return unescaped(raw[1:-1].decode("utf-8", "replace")) if raw[:1] == b'"' else ""
