@@ -269,7 +269,7 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     NotFoundError when nothing is there, InputError when it cannot be read.
 
         >>> peakline.open("leak.xplane.pb")
-        <Profile leak.xplane.pb: xplane, host leak, 33 tables>
+        <Profile leak.xplane.pb: xplane, host leak, 34 tables>
     """
     from peakline.formats import open_reader
     from peakline.repository import dumped_in, programs_beside, resolve
@@ -402,7 +402,7 @@ class Session(Shown):
         Raises NotFoundError for an unknown host, UsageError where there are several, InputError.
 
             >>> session.open()
-            <Profile vm.xplane.pb.gz: xplane, host vm, 33 tables>
+            <Profile vm.xplane.pb.gz: xplane, host vm, 34 tables>
         """
         from peakline.engine import only_host
         from peakline.formats import open_reader

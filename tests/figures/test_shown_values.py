@@ -91,7 +91,7 @@ def test_the_repr_of_a_profile_reads_nothing_and_says_what_is_known(monkeypatch)
     with peakline.open(DATA / "sessions" / "tf2_cnn") as profile:
         with monkeypatch.context() as patched:
             patched.setattr(profile._reader, "read", None)
-            assert repr(profile) == "<Profile vm.xplane.pb.gz: xplane, host vm, 33 tables>"
+            assert repr(profile) == "<Profile vm.xplane.pb.gz: xplane, host vm, 34 tables>"
         profile.memory()
         assert "peak 73.0 MiB of bfc_cpu_allocator_for_gpu" in repr(profile)
         profile.time()

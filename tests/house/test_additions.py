@@ -209,8 +209,8 @@ def _accelerator_trace():
 COLLECTIVES = """
 import json, sys
 import peakline
-from peakline.trace.activity import collectives_of
-found = collectives_of(peakline.open(sys.argv[1]))
+from peakline.trace.collective_records import collective_records
+found = collective_records(peakline.open(sys.argv[1]))
 print(json.dumps([
     found.name.to_list(), found.group.to_list(), found.sequence.tolist(),
     found.input_bytes.tolist(), found.output_bytes.tolist(), found.ranks_of(0),

@@ -17,7 +17,8 @@ from peakline.hlo.cost_rules import floor_sum, meetings
 from peakline.tables import Profile
 from peakline.timing.device_time import device_times
 from peakline.timing.launches.summary import Spread, launch_summary, spread_of
-from peakline.trace.activity import Activity, activity_of, collectives_of, recorded_collectives
+from peakline.trace.activity import Activity, activity_of
+from peakline.trace.collective_records import collective_kernels, collective_records
 from peakline.trace.events import trace_of
 from peakline.trace.links import causes, contexts_of, links_of, links_within
 
@@ -105,7 +106,7 @@ def test_moment_by_moment(one, other):
 def communicating(profile):
     """The names of all that communicates, and of what records say does."""
     trace, activity = trace_of(profile), activity_of(profile)
-    said = [trace.name[place] for place in recorded_collectives(profile).tolist()]
+    said = [trace.name[place] for place in collective_kernels(profile).tolist()]
     return [trace.name[k] for k in range(trace.size) if activity[k] == Activity.COMMUNICATION], said
 
 
@@ -162,7 +163,7 @@ def test_which_group_did_which_collective_is_what_pytorch_records_of_it():
         (row, key, value) for row, one in ((0, first), (2, second)) for key, value in one.items()
     ]
     profile = profile_of({"python": {"thread 1": host}}, kind="chrome_trace", stats=stats)
-    result = collectives_of(profile)
+    result = collective_records(profile)
     assert result.event.tolist() == [0, 2]
     assert result.name.to_list() == ["allreduce", "barrier"]
     assert result.group.to_list() == ["0", "default_pg"]
@@ -170,7 +171,7 @@ def test_which_group_did_which_collective_is_what_pytorch_records_of_it():
     assert result.sequence.tolist() == [7, -1]
     assert result.input_bytes.tolist() == [200, -1]
     assert result.output_bytes.tolist() == [400, -1]
-    assert collectives_of(profile_of({GPU: {"Stream #1": [(NCCL, 0, 9)]}})).event.size == 0
+    assert collective_records(profile_of({GPU: {"Stream #1": [(NCCL, 0, 9)]}})).event.size == 0
 
 
 US = 10**6

@@ -58,6 +58,7 @@ _MADE = (
     ("hlo", "nodes", ("hlo_instructions",), ()),
     ("hlo", "edges", ("hlo_operands",), ()),
     ("timing", "step_breakdown", ("steps",), _RAN),
+    ("timing", "collectives", (), _RAN),
     ("timing", "device_time", (), _RAN),
     ("timing", "thread_time", (), _RAN),
     ("timing", "op_stats", (), _RAN),

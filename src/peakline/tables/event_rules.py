@@ -16,6 +16,7 @@ events are then known by their names alone, launches by arrows.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -162,25 +163,63 @@ class LaunchStats:
     is_on_every_kernel: bool = False
 
 
+def numbers_of(value: object) -> tuple[int, ...]:
+    """The numbers of a list, or of the text of one; none where it holds anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return ()
+    numbers = value if isinstance(value, list) else []
+    return tuple(numbers) if all(type(one) is int for one in numbers) else ()
+
+
+class ProcessGroup(NamedTuple):
+    """A group of processes whose collectives a profile holds, as its file lists them: ``ranks`` by
+    their numbers in the whole job (empty: not recorded), ``size`` how many (-1: not recorded),
+    ``backend`` the text that says which library carries its messages.
+    """
+
+    name: str
+    ranks: tuple[int, ...] = ()
+    size: int = -1
+    backend: str = ""
+
+
 @dataclass(frozen=True)
 class CollectiveStats:
     """The names of the stats that describe a collective; empty for what is not recorded.
 
-    ``record`` is the event of a host around the launch of a collective's kernels, and ``stat_on``
-    its stats, which newer files have on the kernels too. ``name`` is which collective it is,
-    ``group`` which processes take part (``ranks``: a list of their numbers), ``sequence`` the
-    number of the collective in its group, the same on all ranks, ``elements_in`` and
-    ``elements_out`` what it takes and gives, of the data type ``data_type``.
+    ``record`` is the event of a host around the launch of a collective's kernels, whose
+    stats newer files have on the kernels too. ``name`` is which collective it is,
+    ``group`` which processes take part (``ranks``: a list of their numbers; ``size``: how many;
+    ``first_rank`` and ``rank_stride``: the same where they are evenly apart), ``sequence`` the
+    number of the collective in its group, the same on all ranks, ``identity`` a number that is the
+    same on all ranks and no other collective's, ``elements_in`` and ``elements_out`` what it takes
+    and gives, of the data type ``data_type``. ``source`` and ``target`` are the process that a
+    message comes from and goes to, by its number in the whole job.
+
+    ``call`` matches the names of the events of a host that enqueue a collective, and ``work`` those
+    of the events in which a host runs one itself, on whatever thread; both are described by their
+    `InputStats`. The first group of ``work``'s match is the library, as in `ProcessGroup.backend`.
     """
 
     record: str = ""
     name: str = ""
     group: str = ""
     ranks: str = ""
+    size: str = ""
+    first_rank: str = ""
+    rank_stride: str = ""
     sequence: str = ""
+    identity: str = ""
     elements_in: str = ""
     elements_out: str = ""
     data_type: str = ""
+    source: str = ""
+    target: str = ""
+    call: re.Pattern[str] | None = None
+    work: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)

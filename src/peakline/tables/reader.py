@@ -10,7 +10,7 @@ from typing import Any
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Columns
-from peakline.tables.event_rules import EventRules
+from peakline.tables.event_rules import EventRules, ProcessGroup
 from peakline.tables.losses import Warnings
 from peakline.tables.programs import Programs
 from peakline.tables.rank_facts import RankFacts
@@ -136,6 +136,10 @@ class Reader(ABC):
     def type_children(self) -> dict[int, tuple[int, ...]]:
         """By ``type_id`` the kinds of events that it consists of."""
         return {}
+
+    def process_groups(self) -> tuple[ProcessGroup, ...]:
+        """The groups of processes that the file lists; none where it lists none."""
+        return ()
 
     def is_grouped(self) -> bool | None:
         """Whether the steps of the events stand in the file; None where that is no question."""

@@ -15,7 +15,7 @@ from peakline.arrays import Int64Array
 from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
-from peakline.tables.event_rules import EventRules, typed_stats
+from peakline.tables.event_rules import EventRules, ProcessGroup, typed_stats
 from peakline.tables.programs import Programs
 from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Reader, Warnings
@@ -158,6 +158,11 @@ class ReaderFacts:
         """By ``type_id`` the kinds of events that it consists of, such as the parts of a fusion."""
         with self._open_reader() as reader:
             return dict(reader.type_children())
+
+    def process_groups(self) -> tuple[ProcessGroup, ...]:
+        """The groups of processes that the file lists, whose collectives the profile holds."""
+        with self._open_reader() as reader:
+            return reader.process_groups()
 
     def is_grouped(self) -> bool | None:
         """Whether the file itself says which step an event belongs to; None for a format in which

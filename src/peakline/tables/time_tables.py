@@ -29,6 +29,27 @@ The parts add up to wall_ps.
     unknown_ps int64 no event shows what happened
     communication_total_ps int64 collectives and messages, those behind computation included
 
+collectives: One row per collective and participant in this process, on a device or its host.
+Where several of its devices took part in one, their rows share an id, and it is known who was late.
+    collective_id int64 the same for the devices that took part in one collective
+    device string? the device; null for the host (gloo and the like)
+    kind string all-reduce, all-gather, send, ...; collective where it is not recorded which
+    group_name string? the group of processes by its name, where recorded
+    group_ranks string? the numbers of its members in the job, such as [0, 1], where recorded
+    group_size int64? how many they are
+    peer int64? of a message the number of the other process in the job
+    sequence int64? the number of the collective in its group, where recorded
+    size_bytes int64? bytes of the whole buffer, as nccl-tests counts them
+    data_type string? the type of its elements
+    launch_ps int64? when the host enqueued it
+    arrive_ps int64 when the device, or the host's thread that does it, began it
+    end_ps int64 when it was done there
+    late_ps int64? arrive_ps less the median of the other devices'
+    wait_ps int64? from arrive_ps to the last of all devices'
+    transfer_ps int64? what remained when the last had arrived
+    step_id int64? the step it belongs to
+    event_id int64? its row in events
+
 device_time: One row per device: how long it was busy.
     plane_id int64 the device's plane
     device string its name

@@ -1,3 +1,7 @@
+from peakline.timing.collectives import CollectiveRows as CollectiveRows
+from peakline.timing.collectives import SYNCHRONISING as SYNCHRONISING
+from peakline.timing.collectives import bus_bandwidth as bus_bandwidth
+from peakline.timing.collectives import collective_rows as collective_rows
 from peakline.timing.critical_path.path import critical_path_of as critical_path_of
 from peakline.timing.critical_path.path import median_step as median_step
 from peakline.timing.kernels import kernel_reports as kernel_reports

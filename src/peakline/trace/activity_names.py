@@ -10,7 +10,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-UNKNOWN = "unknown"
+COLLECTIVE = "collective"
 """The kind of a collective that is one and does not say which."""
 
 
@@ -76,6 +76,11 @@ _COLLECTIVE = re.compile(
     r"|(?P<broadcast>broadcast)"
 )
 """Kinds of collective, in the words of XLA's opcodes, NCCL's kernels and PyTorch's records."""
+_STATED = re.compile(
+    r"(?i)(?<![a-z])(reduce|gather|scatter|barrier|send|recv)(?:anysource)?(?![a-z])"
+    r"|monitored(barrier)"
+)
+"""More kinds, by words that say as much only in what is known to be a collective's name."""
 
 _JAX_COLLECTIVE = {
     "psum": "all-reduce",
@@ -119,8 +124,8 @@ _TENSORFLOW_COLLECTIVE = {
     "CollectiveGather": "all-gather",
     "CollectiveAllToAll": "all-to-all",
     "CollectiveBcast": "broadcast",
-    "Recv": "send-recv",
-    "Send": "send-recv",
+    "Recv": "recv",
+    "Send": "send",
 }
 """What TensorFlow's ops are, by a part of their types."""
 _OWN_KERNEL = re.compile(
@@ -339,19 +344,20 @@ def _moved(name: str) -> Activity:
 def kind_of_collective(name: str) -> str | None:
     """``all-reduce``, ``all-gather``, ``barrier``, ...; None for an event that is no collective.
 
-    UNKNOWN where a library's kernel does not say which, ``send-recv`` for messages.
+    COLLECTIVE where a library's kernel does not say which, ``send-recv`` where the kernel may have
+    done either, or another collective by messages.
     """
     jax = _JAX.fullmatch(name)
     if jax:
         return _JAX_COLLECTIVE[jax[1]]
     hlo = _HLO.match(name)
     if hlo and hlo[1] in _HLO_COLLECTIVE:
-        return "send-recv" if hlo[1] in ("send", "recv") else hlo[1]
+        return hlo[1]
     if name.startswith("barrier-cores"):
         return "barrier"
     is_own = _OWN_KERNEL.search(name) is not None and _FUSED.match(name) is None
     if is_own or _LIBRARY.search(name) or _BACKEND.match(name):
-        return collective_in(name) or UNKNOWN
+        return stated_collective(name) or COLLECTIVE
     if _HOST_COMMUNICATION.speaks_of(name):
         for word, kind in _TENSORFLOW_COLLECTIVE.items():
             if word in name:
@@ -363,3 +369,11 @@ def collective_in(text: str) -> str | None:
     """The kind of collective that ``text`` (a kernel's name, a record's label) speaks of."""
     result = _COLLECTIVE.search(text)
     return result.lastgroup.replace("_", "-") if result and result.lastgroup else None
+
+
+def stated_collective(text: str) -> str | None:
+    """As `collective_in`, of what is known to name a collective: also ``send``, ``barrier``, ..."""
+    result = collective_in(text)
+    if result is None and (word := _STATED.search(text)):
+        return (word[1] or word[2]).lower()
+    return result

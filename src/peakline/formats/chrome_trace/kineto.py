@@ -9,13 +9,14 @@ nothing: in a container a process may be 1, as the second GPU is.
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
 
 from peakline.arrays import UInt8Array
 from peakline.tables.columns import Columns
-from peakline.tables.event_rules import EventKind, StatedOps
+from peakline.tables.event_rules import EventKind, ProcessGroup, StatedOps, numbers_of
 from peakline.tables.table_source import TableSource
 
 UNSAID, HOST, DEVICE = range(3)
@@ -71,8 +72,8 @@ _SCOPE = "#"
 older versions give the category of ops; no op's name holds it."""
 
 
-_BACKENDS = re.compile(
-    r"(?:gloo|mpi|ucc):(?:(?:sparse_)?all_reduce|all_reduce_sparse|reduce|broadcast|_?all_?gather\w*"
+BACKENDS = re.compile(
+    r"(gloo|mpi|ucc):(?:(?:sparse_)?all_reduce|all_reduce_sparse|reduce|broadcast|_?all_?gather\w*"
     r"|gather|scatter|_?reduce_scatter\w*|all_to_all|barrier|monitoredBarrier|send|recv\w*)"
 )
 """What PyTorch's backends for hosts call their collectives, which run on threads of theirs:
@@ -84,7 +85,7 @@ def _kinds(events: Columns) -> UInt8Array:
     kinds: UInt8Array = category.per_row(
         lambda text: _KIND_OF.get(text.lower(), EventKind.UNSTATED), np.uint8
     )
-    by_backend = name.per_row(lambda text: _BACKENDS.fullmatch(text) is not None, np.bool_)
+    by_backend = name.per_row(lambda text: BACKENDS.fullmatch(text) is not None, np.bool_)
     kinds[by_backend & (kinds == EventKind.ANNOTATION)] = EventKind.OP
     return kinds
 
@@ -114,3 +115,24 @@ def ops_of(profile: TableSource) -> StatedOps | None:
             op[code] = len(ops)
             ops.append((name.values[code], ""))
     return StatedOps(np.where(is_op, op[name.codes], np.int32(-1)), ops, calls=True)
+
+
+def process_groups(info: bytes) -> tuple[ProcessGroup, ...]:
+    """The process groups that ``distributedInfo`` lists as ``pg_config`` (PyTorch 2.3 and newer).
+
+    The ranks are a list, or the text of one where Kineto itself wrote the entry
+    (``libkineto/src/output_json.cpp``).
+    """
+    try:
+        stated = json.loads(info)
+    except (ValueError, RecursionError):
+        return ()
+    config = stated.get("pg_config") if isinstance(stated, dict) else None
+    result = []
+    for group in config if isinstance(config, list) else ():
+        if isinstance(group, dict) and "pg_name" in group:
+            ranks, size = numbers_of(group.get("ranks")), group.get("pg_size")
+            count = size if type(size) is int and size > 0 else len(ranks) or -1
+            backend = str(group.get("backend_config", ""))
+            result.append(ProcessGroup(str(group["pg_name"]), ranks, count, backend))
+    return tuple(result)

@@ -15,7 +15,7 @@ import numpy as np
 
 from peakline.arrays import Int32Array
 from peakline.errors import DamagedError, InputError
-from peakline.formats.chrome_trace import memory
+from peakline.formats.chrome_trace import kineto, memory
 from peakline.formats.chrome_trace.collect import collect, objects_of, phases_of
 from peakline.formats.chrome_trace.phases import (
     ASYNC,
@@ -36,6 +36,7 @@ from peakline.formats.common.reader import ReportingReader
 from peakline.kernels import json_kinds
 from peakline.kernels.trace_events import compact
 from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.event_rules import ProcessGroup
 from peakline.tables.joins import REPEATED
 from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
@@ -136,6 +137,10 @@ class ChromeTraceReader(ReportingReader):
             return int(base) + self._trace.zero_ps // 1000
         except ValueError:
             return None
+
+    def process_groups(self) -> tuple[ProcessGroup, ...]:
+        """Those of PyTorch's ``distributedInfo``."""
+        return kineto.process_groups(self._root.get("distributedInfo", b""))
 
     def duration_ps(self) -> int:
         """From the earliest event to the end of the last."""

@@ -6,6 +6,7 @@ has those of the profile that it was made of, and TensorFlow's timeline names op
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from peakline.arrays import UInt8Array
@@ -67,10 +68,18 @@ RULES = EventRules(
         name="Collective name",
         group="Process Group Name",
         ranks="Process Group Ranks",
+        size="Group size",
+        first_rank="Global rank start",
+        rank_stride="Global rank stride",
         sequence="Seq",
+        identity="Comms Id",
         elements_in="In msg nelems",
         elements_out="Out msg nelems",
         data_type="dtype",
+        source="Src Rank",
+        target="Dst Rank",
+        call=re.compile(r"c10d::\w+"),
+        work=kineto.BACKENDS,
     ),
     inputs=InputStats("Input Dims", "Input Strides", "Input type"),
     gradient_number="Sequence number",

@@ -26,8 +26,9 @@ from peakline.timing.ops.names import parse_op_name
 from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.timing.ops.tpu import is_op_line, tpu_ops
 from peakline.timing.programs.device import DeviceOp, Programs, gpu_ops
-from peakline.trace.activity import activity_of, collectives_of, event_kinds
+from peakline.trace.activity import activity_of, event_kinds
 from peakline.trace.activity_names import Activity, collective_in
+from peakline.trace.collective_records import collective_records
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
@@ -203,7 +204,7 @@ def _collectives_at(
     rule = profile.event_rules.collectives
     if rule is None or not rule.record:
         return result, []
-    known, host = collectives_of(profile), host_executions(profile)
+    known, host = collective_records(profile), host_executions(profile)
     result[activity_of(profile)[event] == Activity.COMMUNICATION] = len(known.name.values)
     around = host.event[run].astype(np.int64) if host.event.size else run.astype(np.int64)
     for at, is_there in ((around, run >= 0), (event, np.ones(event.size, np.bool_))):

@@ -1,0 +1,564 @@
+"""Every collective that a process took part in: the table ``collectives``.
+
+docs/collectives.md says how they are recognised, source by source, and what each column means.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array
+from peakline.tables import Columns, Names, Profile
+from peakline.tables.event_rules import CollectiveStats, ProcessGroup
+from peakline.tables.joins import positions
+from peakline.tables.once import once
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import (
+    COLLECTIVE,
+    Activity,
+    kind_of_collective,
+    stated_collective,
+)
+from peakline.trace.collective_records import bytes_of_type, collective_records
+from peakline.trace.device_lines import devices_of
+from peakline.trace.events import HOST, Trace, nesting_of, read_with_steps, trace_of
+from peakline.trace.links import links_of
+from peakline.trace.op_inputs import DIMS, inputs_of, texts_of
+from peakline.trace.steps import step_places_of, steps_of
+from peakline.trace.windows import windows_of
+
+SYNCHRONISING = frozenset(("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier"))
+"""The kinds in which nobody is done before all have arrived: of these alone an early member
+waits."""
+_OF_OUTPUT = frozenset(("all-gather", "gather"))
+_OF_INPUT = frozenset(("reduce-scatter", "scatter"))
+_TWICE = frozenset(("all-reduce",))
+_ONCE = frozenset(("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter"))
+_WHOLE = frozenset(("broadcast", "reduce", "send", "recv", "send-recv", "collective-permute"))
+_PENDING = 64
+"""So many calls that no event of a backend fits are looked through."""
+
+
+def bus_bandwidth(
+    kind: str, size_bytes: AnyArray, group_size: AnyArray, transfer_ps: AnyArray
+) -> Float64Array:
+    """Bytes per second that each link carried at least, as nccl-tests has it (``busbw``).
+
+    ``size_bytes`` are as in `CollectiveRows`, ``group_size`` the number of members, ``transfer_ps``
+    how long the transfer took; arrays of one shape, or numbers. NaN where one of them is not known
+    (not above 0), and for kinds without a rule (a barrier moves nothing).
+    Source: ``PERFORMANCE.md`` of NVIDIA/nccl-tests.
+
+    >>> bus_bandwidth("all-reduce", 4e9, 4, 10**12).item()
+    6000000000.0
+    """
+    size, members, time = (
+        np.asarray(one, np.float64) for one in (size_bytes, group_size, transfer_ps)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        others = (members - 1) / members
+        factor = np.full(np.shape(members), np.nan)
+        if kind in _TWICE:
+            factor = 2 * others
+        elif kind in _ONCE:
+            factor = others
+        elif kind in _WHOLE:
+            factor = np.ones(np.shape(members))
+        is_known = (size > 0) & (time > 0) & ((members > 0) | (kind in _WHOLE))
+        return np.where(is_known, size / (time / 1e12) * factor, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveRows:
+    """A row for each collective and participant in this process, by device, then in order of
+    ``arrive``; a number that is not recorded is -1, a text null. Times in ps.
+
+    ``device`` is the place in ``devices``, -1 for the host. ``kind`` is one of all-reduce,
+    all-gather, reduce-scatter, all-to-all, broadcast, reduce, gather, scatter, barrier, send, recv,
+    send-recv, collective-permute, and ``collective`` where it is not recorded which. ``group`` is
+    the group's name, ``group_ranks`` a JSON list of its members' numbers in the job, ``peer`` the
+    other one of a message, ``sequence`` the number of the collective in the group, ``key`` a text
+    that is the same on all members and of no other collective. ``size_bytes`` counts as nccl-tests
+    does: the whole buffer. ``launch`` is when the host enqueued it, ``arrive`` when the device or
+    the backend's thread began it, ``end`` when it was done there. ``thread_line`` is a place in the
+    lines of the trace, ``event`` one in the trace.
+    """
+
+    devices: tuple[str, ...]
+    device: Int32Array
+    kind: Names
+    group: Names
+    group_ranks: Names
+    group_size: Int32Array
+    peer: Int32Array
+    sequence: Int64Array
+    key: Names
+    size_bytes: Int64Array
+    data_type: Names
+    launch: Int64Array
+    arrive: Int64Array
+    end: Int64Array
+    step_id: Int64Array
+    name: Names
+    thread_line: Int32Array
+    event: Int64Array
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.event.size
+
+
+@once
+def collective_rows(profile: Profile) -> CollectiveRows:
+    """The collectives that the profile holds, made once; no rows where none are recorded.
+
+    Raises InputError when the profile cannot be read.
+    """
+    read_with_steps(profile)
+    trace = trace_of(profile)
+    devices = devices_of(profile)
+    parts = [_of_devices(profile, trace), _of_backends(profile, trace)]
+    return _joined(profile, trace, tuple(one.name for one in devices), parts)
+
+
+def columns_of(profile: Profile) -> Columns:
+    """The table ``collectives``."""
+    rows = collective_rows(profile)
+    number, late, wait, transfer, is_paired = _paired(rows)
+    waits = is_paired & _is_one_of(rows.kind, SYNCHRONISING)
+    numbers: dict[str, Int64Array] = {
+        "group_size": rows.group_size.astype(np.int64),
+        "peer": rows.peer.astype(np.int64),
+        "sequence": rows.sequence,
+        "size_bytes": rows.size_bytes,
+        "launch_ps": rows.launch,
+        "step_id": rows.step_id,
+        "event_id": _trace_rows(profile, rows.event),
+    }
+    valid: dict[str, BoolArray] = {name: column >= 0 for name, column in numbers.items()}
+    return Columns(
+        {
+            **numbers,
+            "collective_id": number,
+            "device": Names(rows.device, [*rows.devices]),
+            "kind": rows.kind,
+            "group_name": rows.group,
+            "group_ranks": rows.group_ranks,
+            "data_type": rows.data_type,
+            "arrive_ps": rows.arrive,
+            "end_ps": rows.end,
+            "late_ps": late,
+            "wait_ps": wait,
+            "transfer_ps": transfer,
+        },
+        valid | {"late_ps": is_paired, "wait_ps": waits, "transfer_ps": waits},
+    )
+
+
+def _trace_rows(profile: Profile, event: Int64Array) -> Int64Array:
+    """The rows of ``events`` that are ``event``; -1 where the trace is of executions of ops."""
+    trace = trace_of(profile)
+    return trace.rows(event) if trace.source == "events" else np.full(event.size, -1, np.int64)
+
+
+def _paired(
+    rows: CollectiveRows,
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, BoolArray]:
+    """Of each row the number of its collective, the same on all devices that took part, and where
+    there are several by how much it came after the median of the others, how long it waited for
+    the last to arrive and how long the rest took.
+    """
+    number = np.arange(rows.rows, dtype=np.int64)
+    late, wait, transfer = (np.zeros(rows.rows, np.int64) for _ in range(3))
+    is_paired = np.zeros(rows.rows, np.bool_)
+    members: dict[object, list[int]] = {}
+    columns = rows.kind, rows.key, rows.group, rows.group_ranks
+    texts = zip(*(column.to_list() for column in columns), rows.sequence.tolist(), strict=True)
+    for row, (kind, key, group, ranks, sequence) in enumerate(texts):
+        if key is not None:
+            members.setdefault((kind, key), []).append(row)
+        elif group is not None and sequence >= 0:
+            members.setdefault((kind, group, ranks, sequence), []).append(row)
+    for own in members.values():
+        devices = rows.device[own]
+        if len(own) < 2 or np.unique(devices).size < len(own):
+            continue
+        arrive, end = rows.arrive[own], rows.end[own]
+        last = arrive.max()
+        number[own], is_paired[own] = own[0], True
+        wait[own] = last - arrive
+        transfer[own] = np.maximum(end - last, 0)
+        for place, row in enumerate(own):
+            late[row] = arrive[place] - int(np.median(np.delete(arrive, place)))
+    return number, late, wait, transfer, is_paired
+
+
+class _Part:
+    """Some rows before they are joined; at first only what ``event`` says is known of them."""
+
+    def __init__(self, trace: Trace, event: Int64Array) -> None:
+        self.event = event
+        self.arrive, self.end = trace.start[event], trace.end[event]
+        self.kind = Names.constant(COLLECTIVE, event.size)
+        self.group = self.group_ranks = self.key = self.data_type = Names.constant(None, event.size)
+        self.device, self.group_size, self.peer, self.sequence, self.size_bytes, self.launch = (
+            np.full(event.size, -1, np.int64) for _ in range(6)
+        )
+
+
+def _joined(
+    profile: Profile, trace: Trace, devices: tuple[str, ...], parts: list[_Part]
+) -> CollectiveRows:
+    def numbers(columns: Iterable[Int64Array], most: int = 2**63 - 1) -> Int64Array:
+        column = np.concatenate([np.zeros(0, np.int64), *columns])
+        return np.where((column < 0) | (column > most), -1, column)
+
+    def texts(columns: Iterable[Names]) -> Names:
+        code_of: dict[str, int] = {}
+        codes = [np.zeros(0, np.int32)]
+        for column in columns:
+            of = [code_of.setdefault(text, len(code_of)) for text in column.values]
+            codes.append(np.array([*of, -1], np.int32)[column.codes])
+        return Names(np.concatenate(codes), list(code_of))
+
+    event = np.concatenate([part.event for part in parts])
+    arrive = np.concatenate([part.arrive for part in parts])
+    end = np.concatenate([part.end for part in parts])
+    device = np.concatenate([part.device for part in parts])
+    order = np.lexsort((event, arrive, device))
+    event = event[order]
+    device, arrive, end = device[order], arrive[order], end[order]
+    return CollectiveRows(
+        devices=devices,
+        device=device.astype(np.int32),
+        kind=texts(part.kind for part in parts).take(order),
+        group=texts(part.group for part in parts).take(order),
+        group_ranks=texts(part.group_ranks for part in parts).take(order),
+        group_size=numbers((part.group_size for part in parts), _MOST)[order].astype(np.int32),
+        peer=numbers((part.peer for part in parts), _MOST)[order].astype(np.int32),
+        sequence=numbers(part.sequence for part in parts)[order],
+        key=texts(part.key for part in parts).take(order),
+        size_bytes=numbers(part.size_bytes for part in parts)[order],
+        data_type=texts(part.data_type for part in parts).take(order),
+        launch=numbers(part.launch for part in parts)[order],
+        arrive=arrive,
+        end=end,
+        step_id=_steps(profile, event, device, arrive),
+        name=trace.name.take(event),
+        thread_line=trace.lines_of(event).astype(np.int32),
+        event=event,
+    )
+
+
+def _steps(
+    profile: Profile, event: Int64Array, device: Int64Array, arrive: Int64Array
+) -> Int64Array:
+    """The id of the step of each event: its own where the file says it, else that in whose window
+    on the device it began; -1 for none.
+    """
+    if not event.size:
+        return np.zeros(0, np.int64)
+    ids = np.append(steps_of(profile).step_id, -1)
+    place = step_places_of(profile)[event].astype(np.int64)
+    of_device = {one.plane_id: number for number, one in enumerate(devices_of(profile))}
+    for number, windows in enumerate(windows_of(profile)):
+        own = place < 0
+        if windows.device is not None:
+            mine = device == of_device[windows.device.plane_id]
+            # What the host does itself is in a step of whichever device.
+            own &= (mine | (device < 0)) if number == 0 else mine
+        at = np.searchsorted(windows.begin, arrive, side="right") - 1
+        own &= (at >= 0) & (arrive < np.append(windows.end, 0)[at])
+        place[own] = windows.step[at[own]]
+    return ids[place]
+
+
+_MOST = 2**31 - 1
+
+
+def _of_devices(profile: Profile, trace: Trace) -> _Part:
+    """What devices ran, by what is recorded of it or of the call that launched it."""
+    device_of = np.full(len(trace.lines) + 1, -1, np.int64)
+    communicates = np.zeros(trace.size, np.bool_)
+    for number, one in enumerate(devices_of(profile)):
+        for place, _ in one.lines:
+            device_of[place] = number
+            events = trace.lines[place].events
+            communicates[events] = activity_of(profile)[events] == Activity.COMMUNICATION
+    event = np.flatnonzero(communicates)
+    cause, record, call = _launched_by(profile, trace, event)
+    records = collective_records(profile)
+    rows = positions(records.event, event), positions(records.event, record)
+
+    def texts(column: Names) -> Names:
+        return _first([_at(column, row) for row in rows])
+
+    def numbers(column: Int64Array) -> Int64Array:
+        own, around = (np.append(column, -1)[row] for row in rows)
+        return np.where(own >= 0, own, around)
+
+    stated = [_changed(_at(records.name, row), stated_collective) for row in rows]
+    called = _changed(_at(trace.name, call), stated_collective)
+    of_kernel = _changed(trace.name.take(event), kind_of_collective)
+    part = _Part(trace, event)
+    part.device = device_of[trace.lines_of(event)]
+    part.kind = _first([*stated, called, of_kernel, part.kind])
+    part.group, part.group_ranks = texts(records.group), texts(records.ranks)
+    part.group_size, part.sequence = numbers(records.size), numbers(records.sequence)
+    part.key = _changed(texts(records.identity), lambda text: f"comms_id {text}")
+    part.data_type = texts(records.data_type)
+    other = {"send": numbers(records.target), "recv": numbers(records.source)}
+    for word, peer in other.items():
+        part.peer = np.where(_is_one_of(part.kind, {word}), peer, part.peer)
+    given, result = numbers(records.input_bytes), numbers(records.output_bytes)
+    is_joined = _is_one_of(part.kind, _OF_OUTPUT | _OF_INPUT)
+    part.size_bytes = np.where(is_joined, np.maximum(given, result), given)
+    _add_sizes(
+        profile, part, call, _innermost_described(profile, cause, (record >= 0) | (call >= 0))
+    )
+    first = np.where(call >= 0, call, np.where(record >= 0, record, cause))
+    part.launch = np.append(trace.start, -1)[first]
+    return part
+
+
+def _launched_by(
+    profile: Profile, trace: Trace, event: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The launch of each of ``event``, the record around it, and the call of a host that enqueued
+    the collective; -1 for what there is not.
+    """
+    none = np.full(event.size, -1, np.int64)
+    links, rule = links_of(profile), profile.event_rules.collectives
+    at = positions(links.target, event)
+    if not (at >= 0).any():
+        return none, none, none
+    cause = np.where(at >= 0, links.cause[at], -1)
+    if rule is None:
+        return cause, none, none
+    is_record = np.append(trace.name.codes == trace.name.code_of(rule.record), False)
+    return (
+        cause,
+        _around(profile, cause, is_record[:-1]),
+        _around(profile, cause, _calls(trace, rule)),
+    )
+
+
+def _calls(trace: Trace, rule: CollectiveStats) -> BoolArray:
+    """Which events enqueue a collective."""
+    if rule.call is None:
+        return np.zeros(trace.size, np.bool_)
+    matches = rule.call.fullmatch
+    wanted: BoolArray = trace.name.per_row(lambda name: matches(name) is not None, np.bool_)
+    return wanted
+
+
+def _around(profile: Profile, events: Int64Array, wanted: BoolArray) -> Int64Array:
+    """Each of ``events`` itself, or the innermost event around it, that is ``wanted``; else -1."""
+    result = np.full(events.size, -1, np.int64)
+    there = np.flatnonzero(events >= 0)
+    if there.size and wanted.any():
+        own = events[there]
+        result[there] = np.where(wanted[own], own, nesting_of(profile).around(own, wanted))
+    return result
+
+
+def _innermost_described(profile: Profile, events: Int64Array, use: BoolArray) -> Int64Array:
+    """The innermost event around each of ``events`` whose inputs have a recorded size."""
+    if not use.any() or profile.event_rules.inputs is None:
+        return np.full(events.size, -1, np.int64)
+    codes, dims = texts_of(profile, DIMS)
+    says = np.array([*(max(_elements(text), default=0) > 0 for text in dims), False], np.bool_)
+    return _around(profile, np.where(use, events, -1), says[codes])
+
+
+def _add_sizes(profile: Profile, part: _Part, call: Int64Array, work: Int64Array) -> None:
+    """Sizes, types and numbers of members that no record has, from the inputs of the ``call``, of
+    which outputs are the first, and of ``work``, which are what it was given.
+    """
+    size, members = part.size_bytes, part.group_size
+    types = part.data_type.to_list()
+    todo = np.flatnonzero((size < 0) & ((call >= 0) | (work >= 0)))
+    if not todo.size or profile.event_rules.inputs is None:
+        return
+    codes, dims = texts_of(profile, DIMS)
+    inputs = inputs_of(profile)
+    for row in todo.tolist():
+        kind, count, elements = part.kind[row] or "", int(members[row]), -1
+        data_type = types[row]
+        for event, is_call in ((int(call[row]), True), (int(work[row]), False)):
+            if event < 0:
+                continue
+            given = _elements(dims[codes[event]]) if codes[event] >= 0 else ()
+            if elements < 0:
+                elements, count = _counted(kind, given, count, is_call=is_call)
+            if data_type is None and inputs.types[event] >= 0:
+                data_type = _element_type(inputs.type_texts[inputs.types[event]])
+        each = bytes_of_type(data_type or "")
+        members[row], types[row] = count, data_type
+        size[row] = elements * each if elements >= 0 and each > 0 else -1
+    part.data_type = Names.encode(types)
+
+
+def _counted(kind: str, given: tuple[int, ...], members: int, *, is_call: bool) -> tuple[int, int]:
+    """How many elements count for the size of a collective (-1: not known), and its members."""
+    first, second = [*given, -1, -1][:2]
+    if is_call and (kind in _OF_OUTPUT or kind in _OF_INPUT or kind == "all-to-all"):
+        output, taken = first, second
+    else:
+        output, taken = -1, first
+    whole, share = (output, taken) if kind in _OF_OUTPUT else (taken, output)
+    if kind in _OF_OUTPUT or (kind in _OF_INPUT and is_call):
+        if members < 0 and whole > 0 and share > 0 and whole % share == 0:
+            members = whole // share
+        if whole < 0 and share >= 0 and members > 0:
+            whole = share * members
+        return whole, members
+    return taken, members
+
+
+@lru_cache(1 << 12)
+def _elements(dims: str) -> tuple[int, ...]:
+    """Of each input how many elements it has, -1 for what is no tensor."""
+    try:
+        shapes = json.loads(dims)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(shapes, list):
+        return ()
+    return tuple(_total(shape) if shape else -1 for shape in shapes)
+
+
+def _total(shape: object) -> int:
+    """The elements of a tensor's shape, or of a list of them."""
+    if not isinstance(shape, list):
+        return -1
+    if all(type(side) is int for side in shape):
+        return math.prod(shape)
+    inner = [_total(one) for one in shape]
+    return -1 if min(inner) < 0 else sum(inner)
+
+
+def _element_type(types: str) -> str | None:
+    """The first type of the inputs that is one of tensors' elements."""
+    try:
+        texts = json.loads(types)
+    except (ValueError, RecursionError):
+        return None
+    texts = texts if isinstance(texts, list) else []
+    return next((one for one in texts if isinstance(one, str) and bytes_of_type(one) > 0), None)
+
+
+def _of_backends(profile: Profile, trace: Trace) -> _Part:
+    """What a host's own library did, on threads of its own: when it arrived there, and the call
+    that had enqueued it.
+    """
+    rule = profile.event_rules.collectives
+    if rule is None or rule.work is None or trace.source != "events":
+        return _Part(trace, np.zeros(0, np.int64))
+    work = rule.work
+
+    def library_of(name: str) -> str | None:
+        result = work.fullmatch(name)
+        return result and result[1]
+
+    library = _changed(trace.name, library_of)
+    is_work = (library.codes >= 0) & trace.within(trace.lines_on(HOST))
+    is_work &= activity_of(profile) == Activity.COMMUNICATION
+    part = _Part(trace, np.flatnonzero(is_work))
+    part.kind = _changed(trace.name.take(part.event), kind_of_collective)
+    library = library.take(part.event)
+    groups = {name: _group_of(profile, name) for name in library.values}
+    part.group = _changed(library, lambda name: groups[name].name)
+    part.group_ranks = _changed(
+        library, lambda name: json.dumps(groups[name].ranks) if groups[name].ranks else None
+    )
+    part.group_size = library.per_row(lambda name: groups[name].size, np.int64, -1)
+    called = _calls_of_work(profile, trace, rule, part.event)
+    part.launch = np.append(trace.start, -1)[called]
+    _add_sizes(profile, part, np.full(called.size, -1, np.int64), part.event)
+    return part
+
+
+def _group_of(profile: Profile, library: str) -> ProcessGroup:
+    """The only group of several processes that the library carries messages for, without a name
+    where there are more: the events do not say of which they are.
+    """
+    groups = [
+        one for one in profile.process_groups()
+        if one.size != 1 and (library in one.backend or not one.backend)
+    ]  # fmt: skip
+    return groups[0] if len(groups) == 1 else ProcessGroup("")
+
+
+def _calls_of_work(
+    profile: Profile, trace: Trace, rule: CollectiveStats, event: Int64Array
+) -> Int64Array:
+    """The call that enqueued each of ``event``, -1 for none that fits.
+
+    Nothing links the two but their order and the shapes of their inputs. A call with a record in
+    it is one of a device.
+    """
+    result = np.full(event.size, -1, np.int64)
+    calls = np.flatnonzero(_calls(trace, rule))
+    if not event.size or not calls.size:
+        return result
+    is_record = trace.name.codes == trace.name.code_of(rule.record)
+    recorded = _around(profile, np.flatnonzero(is_record), _calls(trace, rule))
+    calls = np.setdiff1d(calls, recorded)
+    codes, dims = texts_of(profile, DIMS)
+    shapes = [frozenset(_elements(text)) - {-1} for text in dims] + [frozenset[int]()]
+    waiting: deque[int] = deque()
+    coming = deque(calls[np.argsort(trace.start[calls], kind="stable")].tolist())
+    for row in np.argsort(trace.start[event], kind="stable").tolist():
+        at = int(event[row])
+        while coming and trace.start[coming[0]] <= trace.start[at]:
+            waiting.append(coming.popleft())
+        own = shapes[codes[at]]
+        for place in range(min(len(waiting), _PENDING)):
+            others = shapes[codes[waiting[place]]]
+            if not own or not others or own & others:
+                result[row] = waiting[place]
+                del waiting[place]
+                break
+    return result
+
+
+def _is_one_of(column: Names, texts: AbstractSet[str]) -> BoolArray:
+    result: BoolArray = column.per_row(texts.__contains__, np.bool_)
+    return result
+
+
+def _at(column: Names, rows: Int64Array) -> Names:
+    """The texts at ``rows``, null for -1."""
+    return Names(np.append(column.codes, np.int32(-1))[rows], column.values)
+
+
+def _changed(column: Names, change: Callable[[str], str | None]) -> Names:
+    """What ``change`` makes of each text, null for nothing."""
+    used = np.unique(column.codes[column.codes >= 0]).tolist()
+    texts = {code: change(column.values[code]) for code in used}
+    code_of = {
+        text: number for number, text in enumerate(dict.fromkeys(filter(None, texts.values())))
+    }
+    table = np.full(len(column.values) + 1, -1, np.int32)
+    for code, text in texts.items():
+        table[code] = code_of[text] if text else -1
+    return Names(table[column.codes], list(code_of))
+
+
+def _first(columns: list[Names]) -> Names:
+    """Of each row the first text of ``columns`` that is not null."""
+    codes, values = np.full(len(columns[0]), -1, np.int32), list[str]()
+    for column in columns:
+        codes = np.where((codes < 0) & (column.codes >= 0), column.codes + len(values), codes)
+        values += column.values
+    return Names(codes.astype(np.int32), values)
