@@ -87,7 +87,7 @@ class TestNames:
     """What a stranger looks for is where its name is."""
 
     def test_a_verb_is_a_file(self):
-        shared = {"completion", "main", "options", "verb", "progress"}
+        shared = {"completion", "main", "options", "verb", "progress", "ranks"}
         assert _modules("cli") == {*app.list_commands(None), *shared}
 
     def test_a_tool_is_a_file_or_folder(self):

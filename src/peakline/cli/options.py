@@ -84,12 +84,12 @@ def check_safe_csv(form: str, *, safe_csv: bool) -> None:
 
 force_option = click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 
-_EXECUTORS = ("threads", "processes", "dask")  # `peakline.engine.EXECUTORS`, not imported for help
+EXECUTORS = ("threads", "processes", "dask")  # `peakline.engine.EXECUTORS`, not imported for help
 
 
 executor_option = click.option(
     "--executor",
-    type=click.Choice(_EXECUTORS),
+    type=click.Choice(EXECUTORS),
     default="threads",
     help="Where the hosts of a session are read when all are needed: threads, processes, or a"
     " Dask cluster (peakline[dask]).",
@@ -214,8 +214,10 @@ def answer_hosts(
     json: bool,
     besides: frozenset[str] = frozenset(),
     with_straggler: bool = False,
+    result: str | Session | None = None,
 ) -> None:
-    """Answer about every host that ``path`` means, and print the warnings.
+    """Answer about every host that ``path`` means (what `Reading.find` says, or has said:
+    ``result``), and print the warnings.
 
     ``document_of`` gets the open profile and prints for a person, or with ``json`` returns the
     document: printed alone for one host, of several as a list under ``hosts``. Warnings of the
@@ -223,7 +225,7 @@ def answer_hosts(
     unless ``strict`` or none can: then it is raised. ``with_straggler`` says of several hosts in
     the end which one the others wait for.
     """
-    result = reading.find(path)
+    result = reading.find(path) if result is None else result
     if isinstance(result, str):
         with reading.open_file(result, path) as profile:
             one = document_of(profile)

@@ -11,11 +11,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from peakline.progress import Progress, showing
+from peakline.progress import Progress, current_progress, showing
 from peakline.safe_text import cut_middle
 from peakline.text import size_text
 
@@ -154,3 +154,19 @@ def drawn_progress() -> Iterator[Progress | None]:
     finally:
         sys.stdout, sys.stderr = out, err
         line.end()
+
+
+@contextmanager
+def of_hosts() -> Iterator[Callable[[str, int, int], object] | None]:
+    """Say how many hosts are done, to whoever shows it; what each of them does is not said."""
+    progress = current_progress()
+    if progress is None:
+        yield None
+        return
+
+    def report(_name: str, done: int, hosts: int) -> None:
+        progress.done, progress.total = done, hosts
+
+    progress.begin("reading the hosts", 0, "hosts")
+    with showing(None):
+        yield report

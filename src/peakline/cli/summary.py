@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 import peakline
@@ -14,8 +16,15 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
+from peakline.cli.ranks import Readers, job_answer, readers_options
 from peakline.cli.verb import Verb
+from peakline.document.job import job_document
 from peakline.render import terminal
+from peakline.render.terminal.output import print_json
+from peakline.repository.names import newest_of_workers
+
+if TYPE_CHECKING:
+    from peakline.repository import Session
 
 
 @click.command(
@@ -31,13 +40,29 @@ from peakline.render import terminal
 )
 @path_argument
 @reading_options(programs_option, json_option)
-def summary(path: str, reading: Reading, *, json: bool) -> None:
-    """Show memory and time on one screen, and what to fix first."""
-    summarise(path, reading, json=json)
+@readers_options
+def summary(path: str, reading: Reading, readers: Readers, *, json: bool) -> None:
+    """Show memory and time on one screen, and what to fix first.
+
+    Of several ranks, the hosts of a session or a folder with a profile for each, it is one answer
+    for all of them.
+    """
+    summarise(path, reading, readers, json=json)
 
 
-def summarise(path: str, reading: Reading, *, json: bool = False) -> None:
-    """Print the summary of every host that ``path`` means."""
+def summarise(
+    path: str, reading: Reading, readers: Readers | None = None, *, json: bool = False
+) -> None:
+    """Print the summary of what ``path`` means: of a profile, or of all ranks of a job."""
+    result = reading.find(path)
+    # The recordings of one worker are no ranks: they are of one after the other.
+    if not isinstance(result, str) and len(newest_of_workers(_named(result))) > 1:
+        answer = job_answer(result, reading, readers or Readers())
+        if json:
+            print_json(job_document(answer))
+        else:
+            terminal.print_job(answer, path)
+        return
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
@@ -48,4 +73,8 @@ def summarise(path: str, reading: Reading, *, json: bool = False) -> None:
         return None
 
     said = frozenset({findings.NOTHING, findings.NO_STEPS})
-    answer_hosts(path, reading, document_of, json=json, besides=said, with_straggler=True)
+    answer_hosts(path, reading, document_of, json=json, besides=said, result=result)
+
+
+def _named(session: Session) -> list[tuple[str]]:
+    return [(file.host,) for file in session.hosts()]

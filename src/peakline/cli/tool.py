@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,9 @@ from peakline.cli.options import (
     strict_option,
     workers_option,
 )
+from peakline.cli.progress import of_hosts
 from peakline.cli.verb import Verb
 from peakline.errors import StrictError, UsageError
-from peakline.progress import current_progress, showing
 from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings
 from peakline.render.terminal.table import Labelled
@@ -206,26 +205,10 @@ def answer_of_hosts(
         Engine(
             cache_bytes=0, answers_bytes=0, max_unpacked_bytes=reading.max_unpacked, **executor
         ) as engine,
-        _progress() as progress,
+        of_hosts() as progress,
     ):
         answer = engine.tool(session, name, parameters=parameters, format=format, progress=progress)
     if reading.strict and (answer.notes or answer.warnings):
         problems = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
         raise StrictError(f"{session.path}: {'; '.join(problems)}")
     return answer
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], object] | None]:
-    """Say how many hosts are done, to whoever shows it; what each of them does is not said."""
-    progress = current_progress()
-    if progress is None:
-        yield None
-        return
-
-    def report(_name: str, done: int, hosts: int) -> None:
-        progress.done, progress.total = done, hosts
-
-    progress.begin("reading the hosts", 0, "hosts")
-    with showing(None):
-        yield report

@@ -7,8 +7,8 @@ import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from peakline import compare
 from peakline.deadline import check_deadline
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 
     from peakline.figures.named import FigureQuestion
     from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What the hosts of a session give to one answer: ``parts`` by host; the warnings about them;
+    and notes of those that could not be read.
+    """
+
+    parts: list[tuple[str, Any]]
+    warnings: tuple[ProfileWarning, ...]
+    notes: tuple[str, ...]
 
 
 class SqlProcesses:
@@ -272,14 +283,30 @@ class Engine:
             return make()
         return self._answers.get(_key(tool, [file], question, chosen), make, lambda _: True)
 
-    def _of_all(
+    def contributions(
+        self,
+        session: Session,
+        name: str,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        progress: Callable[[str, int, int], object] | None = None,
+    ) -> Contributions:
+        """What every host gives to the answer of the named tool about all of them, for who makes
+        another answer of it. Raises as `tool`; hosts that fail are named in the notes.
+        """
+        tool = find_tool(name)
+        if tool.partial is None:
+            raise UsageError(f"{name} shows one host")
+        question = tool.validated(parameters or {})
+        return self._contributions(tool, _files(session, ""), question, progress)
+
+    def _contributions(
         self,
         tool: Tool,
         files: list[HostFile],
         question: Parameters,
-        chosen: str,
         progress: Callable[[str, int, int], object] | None,
-    ) -> Answer:
+    ) -> Contributions:
         done, lock = itertools.count(1), threading.Lock()
 
         def finished(file: HostFile) -> None:
@@ -291,25 +318,38 @@ class Engine:
             with faults_of(file.path):
                 return self._of_one(tool, file, question, CONTRIBUTION, self.executor)
 
+        answers = fan_out(contribution, files, self.executor.workers, finished)
+        parts: list[tuple[str, Answer]] = []
+        errors: list[tuple[HostFile, PeaklineError]] = []
+        for file, answer in zip(files, answers, strict=True):
+            if isinstance(answer, Answer):
+                parts.append((file.host, answer))
+            else:
+                errors.append((file, answer))
+        if not parts:
+            raise errors[0][1]
+        check_deadline()
+        return Contributions(
+            [(host, contributed(part)) for host, part in parts],
+            _warnings_of(parts),
+            tuple(f"host {file.host}: {error}" for file, error in errors),
+        )
+
+    def _of_all(
+        self,
+        tool: Tool,
+        files: list[HostFile],
+        question: Parameters,
+        chosen: str,
+        progress: Callable[[str, int, int], object] | None,
+    ) -> Answer:
         def make() -> Answer:
-            answers = fan_out(contribution, files, self.executor.workers, finished)
-            parts: list[tuple[str, Answer]] = []
-            notes: list[str] = []
-            errors: list[PeaklineError] = []
-            for file, answer in zip(files, answers, strict=True):
-                if isinstance(answer, Answer):
-                    parts.append((file.host, answer))
-                else:
-                    errors.append(answer)
-                    notes.append(f"host {file.host}: {answer}")
-            if not parts:
-                raise errors[0]
-            check_deadline()
+            result = self._contributions(tool, files, question, progress)
             combine = tool.answering(question).combine
             if combine is None:
                 raise TypeError(f"{tool.name} makes no answer of several")
-            content = combine([(host, contributed(part)) for host, part in parts], question, chosen)
-            return Answer(content, chosen, _warnings_of(parts), tuple(notes))
+            content = combine(result.parts, question, chosen)
+            return Answer(content, chosen, result.warnings, result.notes)
 
         if _names_files(tool, question):
             return make()

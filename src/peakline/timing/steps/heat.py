@@ -35,7 +35,7 @@ OP, PART, FUNCTION = "op", "part", "function"
 class StepWork:
     """What each step of a device spends on what, only where it is more than nothing; ordered by
     step. ``step`` are places among the device's steps in order of time, ``row`` places in
-    ``names``.
+    ``names``, ``count`` how many events it is (0 for a part).
     """
 
     names: tuple[str, ...]
@@ -43,6 +43,7 @@ class StepWork:
     row: Int64Array
     ps: Int64Array
     steps: int
+    count: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,8 @@ def step_work_of(profile: Profile, device: int, by: str) -> StepWork:
     rows = times.rows_of(device)
     if by == PART:
         step, part = np.nonzero(times.parts[rows])
-        return StepWork(PARTS, step, part, times.parts[rows][step, part], rows.size)
+        ps = times.parts[rows][step, part]
+        return StepWork(PARTS, step, part, ps, rows.size, np.zeros_like(step))
     begin = times.start[rows]
     # Of steps that overlap a moment is the later one's.
     end = np.minimum(times.end[rows], np.append(begin[1:], times.end[rows][-1:]))
@@ -92,7 +94,8 @@ def step_work_of(profile: Profile, device: int, by: str) -> StepWork:
     keys, place = np.unique(at * width + codes + 1, return_inverse=True)
     used, row = np.unique(keys % width - 1, return_inverse=True)
     names = tuple(trace.name.values[code] if code >= 0 else "" for code in used.tolist())
-    return StepWork(names, keys // width, row, summed(place, own, keys.size), rows.size)
+    ps, count = summed(place, own, keys.size), np.bincount(place, minlength=keys.size)
+    return StepWork(names, keys // width, row, ps, rows.size, count)
 
 
 def heat_of(

@@ -1,0 +1,80 @@
+"""What verbs share that answer about all ranks of a job: reading them, and who does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from peakline import jobs
+from peakline.cli.options import EXECUTORS, Reading, scheduler_option, workers_option
+from peakline.cli.progress import of_hosts
+from peakline.errors import StrictError, UsageError
+from peakline.render.terminal.output import print_left_out
+
+if TYPE_CHECKING:
+    from peakline.jobs import JobAnswer
+    from peakline.repository import Session
+
+_WORTH_PROCESSES = 8
+"""So many profiles are sooner read by processes than by threads, which share one interpreter."""
+_Verb = Callable[..., None]
+_executor_option = click.option(
+    "--executor",
+    type=click.Choice(EXECUTORS),
+    help="Where the ranks of a job are read: threads, processes, or a Dask cluster"
+    " (peakline[dask]). Default: processes, for a few ranks threads.",
+)
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Where the ranks of a job are read: what the options of `readers_options` say."""
+
+    executor: str | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+
+
+def readers_options(verb: _Verb) -> _Verb:
+    """--executor, --workers and --scheduler; the verb gets them as ``readers``, a `Readers`."""
+
+    @wraps(verb)
+    def read(
+        executor: str | None, workers: int | None, scheduler: str | None, **given: Any
+    ) -> None:
+        if scheduler is not None and executor != "dask":
+            raise UsageError("--scheduler is for --executor dask")
+        verb(readers=Readers(executor, workers, scheduler), **given)
+
+    return _executor_option(workers_option(scheduler_option(read)))
+
+
+def job_answer(session: Session, reading: Reading, readers: Readers) -> JobAnswer:
+    """What is said of the job whose profiles ``session`` holds.
+
+    A profile that cannot be read is one line on standard error; with ``strict`` that, and any
+    warning, is a StrictError. Raises as `peakline.engine.Engine.contributions`.
+    """
+    from peakline.engine import Engine
+
+    if reading.programs is not None:
+        raise UsageError("--programs is for one rank; choose it with --host")
+    many = len(session.hosts()) >= _WORTH_PROCESSES
+    executor = readers.executor or ("processes" if many else "threads")
+    with (
+        Engine(
+            cache_bytes=0, answers_bytes=0, max_unpacked_bytes=reading.max_unpacked,
+            executor=executor, workers=readers.workers, scheduler=readers.scheduler,
+        ) as engine,
+        of_hosts() as progress,
+    ):  # fmt: skip
+        result = engine.contributions(session, "job", progress=progress)
+    if reading.strict and (result.notes or result.warnings):
+        problems = [*result.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in result.warnings)]
+        raise StrictError(f"{session.path}: {'; '.join(problems)}")
+    print_left_out(result.notes)
+    return jobs.answer_of(result.parts)

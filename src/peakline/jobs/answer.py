@@ -1,0 +1,204 @@
+"""What is said of a job: made of the contributions of its profiles alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import Float64Array, Int64Array
+from peakline.jobs.causes import Cause, cause_of
+from peakline.jobs.contribution import Contribution
+from peakline.jobs.excess import Fault, OwnWork, Pauses, faults_of, own_work
+from peakline.jobs.members import Job, Member, job_of
+from peakline.jobs.missed import Missed, missed_of
+from peakline.jobs.pairing import Paired, pair
+from peakline.jobs.wires import SlowWire, slow_wire_of
+from peakline.jobs.without import Replay
+
+_MOST_FAULTS = 3
+"""So many ranks are replayed without their excess, those that exceed most."""
+WORTH = 0.01
+"""What gains less of a step is no root of anything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """What the job waits for: a member (``fault`` and ``cause``), or a ``wire``.
+
+    ``step_without_ps`` is how long a mean step would take without it, by replaying what depends on
+    it; None where no collective shows that anybody waits.
+    """
+
+    step_ps: float
+    step_without_ps: float | None
+    fault: Fault | None = None
+    cause: Cause | None = None
+    wire: SlowWire | None = None
+
+    @property
+    def gain_ps(self) -> float:
+        """What a mean step would be shorter."""
+        return 0.0 if self.step_without_ps is None else self.step_ps - self.step_without_ps
+
+    @property
+    def share(self) -> float:
+        """The same by the step."""
+        return self.gain_ps / self.step_ps if self.step_ps else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RankTimes:
+    """Members x figures of a mean step, in ps; NaN where a member has no steps.
+
+    ``compute`` is the device's (the host's without a device), ``waiting`` and ``transfer`` what of
+    the time in collectives nothing else ran beside: until the last member came, and after; ``late``
+    the median lateness against the others.
+    """
+
+    step: Float64Array
+    compute: Float64Array
+    waiting: Float64Array
+    transfer: Float64Array
+    late: Float64Array
+
+
+class JobAnswer:
+    """A job from its parts: ``job``, and what its time and its memory go to, made when read."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @cached_property
+    def paired(self) -> Paired:
+        """Its collectives."""
+        return pair(self.job.members, self.job.steps)
+
+    @cached_property
+    def work(self) -> OwnWork:
+        """What each rank does by itself."""
+        return own_work(self.job, self.paired.rows)
+
+    @cached_property
+    def missed(self) -> list[Missed]:
+        """Who did not take part in a collective."""
+        return missed_of(self.job, self.paired, self.work)
+
+    @cached_property
+    def replay(self) -> Replay:
+        """Its dependencies."""
+        return Replay(self.job, self.paired, self.work)
+
+    @cached_property
+    def _faults(self) -> tuple[list[Fault], Pauses | None]:
+        return faults_of(self.work)
+
+    @property
+    def pauses(self) -> Pauses | None:
+        """What ever other ranks exceed in single steps."""
+        return self._faults[1]
+
+    @cached_property
+    def roots(self) -> tuple[Root, ...]:
+        """What the job waits for, what gains most first; empty where nothing does."""
+        if not self.job.members or not self.replay.recorded_ps:
+            return ()
+        step = self.replay.recorded_ps
+        waits = bool(self.paired.is_paired.any())
+        result = []
+        for fault in self._faults[0][:_MOST_FAULTS]:
+            cause = cause_of(self.job, self.work, fault)
+            without = self.replay.without(fault) if waits else None
+            result.append(Root(step, without, fault, cause))
+        wire = slow_wire_of(self.job, self.paired)
+        if wire is not None:
+            result.append(Root(step, self.replay.with_transfers(wire.usual_ps), wire=wire))
+        result.sort(key=lambda root: -root.gain_ps)
+        return tuple(root for root in result if not waits or root.share >= WORTH)
+
+    @cached_property
+    def step_without_pauses_ps(self) -> float | None:
+        """How long a mean step would take without `pauses`."""
+        if self.pauses is None or not self.paired.is_paired.any():
+            return None
+        return self.replay.without(*self.pauses.faults)
+
+    @cached_property
+    def step_without_ps(self) -> float | None:
+        """How long a mean step would take without any of the ranks' excesses."""
+        faults = [root.fault for root in self.roots if root.fault is not None]
+        if len(faults) < 2 or not self.paired.is_paired.any():
+            return self.roots[0].step_without_ps if self.roots else None
+        return self.replay.without(*faults)
+
+    @cached_property
+    def times(self) -> RankTimes:
+        """What a mean step of each member goes to."""
+        members, paired = self.job.members, self.paired
+        rows, many = paired.rows, len(self.job.members)
+        exposed = np.zeros(rows.member.size, np.int64)
+        for number, member in enumerate(members):
+            mine = np.flatnonzero(rows.member == number)
+            calls, place = member.calls, rows.place[mine]
+            worked = calls.worked_end[place] - calls.worked_arrive[place]
+            exposed[mine] = (paired.end - paired.arrive)[mine] - worked
+        exposed = np.maximum(exposed, 0)
+        inside, known = rows.step >= 0, paired.transfer >= 0
+        steps = np.array([max(len(one.labels), 1) for one in members], np.float64)
+        after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
+
+        def summed(values: Int64Array) -> Float64Array:
+            own = np.bincount(rows.member[inside], values[inside], many)
+            return np.asarray(own / steps, np.float64)
+
+        late = np.array(
+            [_median(paired.late[(rows.member == n) & paired.is_paired]) for n in range(many)]
+        )
+        return RankTimes(
+            np.array([_mean(one.steps.wall) for one in members]),
+            np.array([_mean(_computes(one)) for one in members]),
+            summed(exposed - after),
+            summed(after),
+            late,
+        )
+
+    @property
+    def waiting_share(self) -> float | None:
+        """How much of the steps' time is spent waiting for the last to come; None where no
+        collective is recorded on two ranks.
+        """
+        return self._share(self.times.waiting)
+
+    @property
+    def transfer_share(self) -> float | None:
+        """How much of it is spent in transfers with nothing to do beside."""
+        return self._share(self.times.transfer)
+
+    def _share(self, values: Float64Array) -> float | None:
+        if not self.paired.is_paired.any():
+            return None
+        total = float(np.nansum(self.times.step))
+        return float(np.nansum(values)) / total if total else None
+
+
+def _median(values: Int64Array) -> float:
+    return float(np.median(values)) if values.size else float("nan")
+
+
+def _mean(values: Int64Array) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _computes(member: Member) -> Int64Array:
+    steps = member.steps
+    compute = steps.part("compute")
+    return compute if compute.any() else steps.part("host_compute")
+
+
+def answer_of(parts: Sequence[tuple[str, Contribution]]) -> JobAnswer:
+    """What is said of the job that these profiles are of: what a host is called, and what it
+    gives (`contribution_of`).
+    """
+    return JobAnswer(job_of(parts))

@@ -1,0 +1,490 @@
+"""What one profile gives to the answer about a job: small, so that a thousand can be merged.
+
+It is made where the profile is read (a thread, another process, a worker of a cluster), pickled,
+and all that is said of a job is made of contributions alone.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from peakline import compare, findings, timing
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind, Purpose
+from peakline.findings.finding import Finding
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.summary import notable_of
+from peakline.findings.time_answer import TimeAnswer
+from peakline.memory.peak.explained import AllocatorPeak
+from peakline.tables import Profile
+from peakline.tables.columns import Names
+from peakline.tables.profile_facts import is_moment
+from peakline.tables.rank_facts import RankFacts
+from peakline.timing.collectives import CollectiveRows
+from peakline.timing.step_breakdown import PARTS, StepTimes
+from peakline.timing.steps.heat import FUNCTION, OP, step_work_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
+from peakline.trace.activity_sets import NEVER, device_sets_of, host_sets_of
+from peakline.trace.events import DEVICE, trace_of
+from peakline.trace.intervals import Intervals, covered, without
+from peakline.trace.op_inputs import inputs_of
+from peakline.trace.steps import step_places_of
+
+VERSION = 1
+_NAMES = 48
+"""So many ops, and as many functions, of a rank are compared with its peers': those that take
+most."""
+_GROUPS = 64
+"""So many kinds of buffers at the peak are compared; the rest is one number."""
+_FINDINGS = 12
+
+
+class Packed:
+    """A dataclass whose arrays are pickled as compressed differences."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {
+            name: _pack(value) if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            own = _unpack(value) if isinstance(value, _Pressed) else value
+            object.__setattr__(self, name, own)
+
+
+@dataclass(frozen=True)
+class _Pressed:
+    shape: tuple[int, ...]
+    kind: str
+    data: bytes
+
+
+def _pack(array: AnyArray) -> _Pressed:
+    """Differences along the last axis, the bytes of equal worth together, compressed."""
+    flat = np.ascontiguousarray(array)
+    if flat.dtype.kind == "i" and flat.size:
+        flat = np.diff(flat.reshape(-1), prepend=flat.dtype.type(0))
+    data = flat.view(np.uint8).reshape(-1, flat.dtype.itemsize).T.tobytes() if flat.size else b""
+    return _Pressed(array.shape, array.dtype.str, zlib.compress(data, 6))
+
+
+def _unpack(packed: _Pressed) -> AnyArray:
+    kind = np.dtype(packed.kind)
+    data = np.frombuffer(zlib.decompress(packed.data), np.uint8)
+    if not data.size:
+        return np.zeros(packed.shape, kind)
+    flat = np.ascontiguousarray(data.reshape(kind.itemsize, -1).T).reshape(-1).view(kind)
+    if kind.kind == "i":
+        flat = np.cumsum(flat, dtype=kind)
+    return flat.reshape(packed.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Packed):
+    """The steps of a participant in order of time: ``parts`` has a column for each of `PARTS`,
+    which add up to ``end - begin``; picoseconds on the profile's clock. ``worked_begin`` and
+    ``worked_end`` are as in `Calls`.
+    """
+
+    name: tuple[str, ...]
+    step_id: Int64Array
+    begin: Int64Array
+    end: Int64Array
+    parts: Int64Array
+    is_cut_off: BoolArray
+    worked_begin: Int64Array
+    worked_end: Int64Array
+
+    @property
+    def wall(self) -> Int64Array:
+        """How long each is."""
+        return self.end - self.begin
+
+    def part(self, name: str) -> Int64Array:
+        """The column of one of `PARTS`."""
+        return self.parts[:, PARTS.index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class Calls(Packed):
+    """The collectives of a participant by arrival. ``kind``, ``group``, ``ranks``, ``key`` and
+    ``data_type`` are places in ``texts``, -1 for what is not recorded, as in the other columns.
+
+    ``step`` is the place in the participant's steps. ``worked_arrive`` and ``worked_end`` are how
+    long the participant had worked by then since the profile's start: all time but that which it
+    spent in collectives with nothing to do beside them; picoseconds. ``line`` is the stream or
+    thread. It ``holds`` the participant up that had nothing to do until its end, and went on then;
+    it ``follows`` a wait where there was nothing to do before it either.
+    """
+
+    texts: tuple[str, ...]
+    kind: Int32Array
+    group: Int32Array
+    ranks: Int32Array
+    key: Int32Array
+    data_type: Int32Array
+    group_size: Int32Array
+    peer: Int32Array
+    line: Int32Array
+    sequence: Int64Array
+    size_bytes: Int64Array
+    launch: Int64Array
+    arrive: Int64Array
+    end: Int64Array
+    step: Int32Array
+    worked_arrive: Int64Array
+    worked_end: Int64Array
+    holds: BoolArray
+    follows: BoolArray
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.arrive.size
+
+
+@dataclass(frozen=True, eq=False)
+class Work(Packed):
+    """What the steps of a participant spend on what: ``ps`` and ``count`` are names x steps.
+
+    ``side`` of each name is ``device``, ``host`` or ``function`` (of the program). ``elements``
+    is how many elements the largest inputs of the op's calls, or blocks the kernel's launches, have
+    together in a mean step, -1 where that is not recorded; ``shape`` the largest.
+    """
+
+    names: tuple[str, ...]
+    side: tuple[str, ...]
+    ps: Int64Array
+    count: Int32Array
+    elements: Int64Array
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Participant:
+    """A process, or one of several devices of a process that wait for each other."""
+
+    device: str
+    steps: Steps
+    calls: Calls
+    work: Work
+
+
+@dataclass(frozen=True, eq=False)
+class RankMemory:
+    """One allocator: its peak in bytes, when it was, what lived then, and what there is.
+
+    ``groups`` are the kinds with most bytes, with what they are for and where they were made
+    (empty: not recorded); ``rest_bytes`` is what all others take.
+    """
+
+    allocator: str
+    name: str
+    peak_bytes: int
+    capacity_bytes: int | None
+    peak_step: int | None
+    peak_time_ps: int
+    groups: tuple[tuple[Kind, int, int, Purpose], ...]
+    rest_bytes: int
+    categories: Mapping[str, int]
+    peak_unknown: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """What one profile gives. ``start_ns`` is when its clock is zero, in ns since 1970; None where
+    the format does not say. ``first`` are its findings, those that gain most in front, without
+    the rows behind them; ``warnings`` what was lost of the file, by kind.
+    """
+
+    version: int
+    format: str
+    host: str
+    path: str
+    facts: RankFacts
+    start_ns: int | None
+    span: tuple[int, int]
+    has_time: bool
+    is_moment: bool
+    participants: tuple[Participant, ...]
+    memory: tuple[RankMemory, ...]
+    no_memory: str
+    to_record: str
+    first: tuple[Mapping[str, object], ...]
+    notable: tuple[str, ...]
+    warnings: Mapping[str, str]
+
+
+def contribution_of(profile: Profile) -> Contribution:
+    """What ``profile`` gives to the answer about a job.
+
+    Raises InputError when the profile cannot be read.
+    """
+    memory, time = findings.answers_of(profile, is_last=True)
+    times = timing.step_times(profile)
+    has_events = "events" in profile.tables or "op_runs" in profile.tables
+    participants = _participants(profile, times) if has_events else ()
+    first = findings.priorities(memory.findings, time.findings)
+    return Contribution(
+        version=VERSION,
+        format=profile.format,
+        host=profile.host,
+        path=profile.path,
+        facts=profile.rank_facts,
+        start_ns=profile.start_ns,
+        span=_span(participants, profile),
+        has_time=bool(times.rows),
+        is_moment=is_moment(profile),
+        participants=participants,
+        memory=_memory(memory),
+        no_memory="" if memory.allocators else memory.nothing,
+        to_record=memory.to_record,
+        first=tuple(
+            {"about": one.about, "gain_share": one.gain_share} | _plain(one.finding)
+            for one in first[:_FINDINGS]
+        ),
+        notable=_notable(memory, time),
+        warnings={one.kind: one.detail for one in profile.concerning},
+    )
+
+
+def _plain(finding: Finding) -> dict[str, object]:
+    document = finding.as_json()
+    return document | {"evidence": dict(finding.evidence)}
+
+
+def _notable(memory: MemoryAnswer, time: TimeAnswer) -> tuple[str, ...]:
+    return tuple(one.text for one in notable_of(memory, time))
+
+
+def _span(participants: Sequence[Participant], profile: Profile) -> tuple[int, int]:
+    times = [
+        (int(p.steps.begin.min()), int(p.steps.end.max())) for p in participants if p.steps.name
+    ]
+    if times:
+        return min(begin for begin, _ in times), max(end for _, end in times)
+    return 0, profile.duration_ps or 0
+
+
+def _participants(profile: Profile, times: StepTimes) -> tuple[Participant, ...]:
+    """One for the process; one for each device, where several take part in collectives."""
+    rows = timing.collective_rows(profile)
+    numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
+    where = {name: place for place, name in enumerate(times.devices)}
+    apart = [number for number in numbers if number >= 0 and rows.devices[number] in where]
+    sets = {one.device.name: one for one in device_sets_of(profile)}
+    host = host_sets_of(profile)
+    if len(apart) > 1:
+        return tuple(
+            _participant(
+                profile, times, where[rows.devices[number]], rows,
+                np.flatnonzero(rows.device == number),
+                rows.devices[number], sets[rows.devices[number]].communication,
+                sets[rows.devices[number]].sets.get(Activity.COMPUTE, NEVER),
+            )
+            for number in apart
+        )  # fmt: skip
+    device = where[rows.devices[apart[0]]] if apart else (0 if times.devices else -1)
+    mine = np.arange(rows.arrive.size)
+    if device >= 0 and times.devices:
+        own = sets.get(times.devices[device])
+        communication = NEVER if own is None else own.communication
+        computes = NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
+        if apart:
+            mine = np.flatnonzero(rows.device == apart[0])
+    else:
+        communication = host.get(Activity.COMMUNICATION, NEVER)
+        computes = host.get(Activity.HOST_OP, NEVER)
+    return (_participant(profile, times, device, rows, mine, "", communication, computes),)
+
+
+def _participant(
+    profile: Profile,
+    times: StepTimes,
+    device: int,
+    rows: CollectiveRows,
+    mine: Int64Array,
+    name: str,
+    communication: Intervals,
+    computes: Intervals,
+) -> Participant:
+    own, waits = times.rows_of(device), without(communication, computes)
+    steps = Steps(
+        tuple(times.name[int(row)] or "" for row in own),
+        times.step_id[own],
+        times.start[own],
+        times.end[own],
+        times.parts[own],
+        times.is_cut_off[own],
+        worked(waits, times.start[own]),
+        worked(waits, times.end[own]),
+    )
+    return Participant(name, steps, _calls(rows, mine, steps, waits), _work(profile, device))
+
+
+def _calls(rows: CollectiveRows, mine: Int64Array, steps: Steps, waits: Intervals) -> Calls:
+    texts: dict[str, int] = {}
+
+    def coded(names: Names) -> Int32Array:
+        used, place = np.unique(names.codes[mine], return_inverse=True)
+        codes = [
+            -1 if code < 0 else texts.setdefault(names.values[code], len(texts))
+            for code in used.tolist()
+        ]
+        return np.array(codes, np.int32)[place] if used.size else np.zeros(0, np.int32)
+
+    arrive, end = rows.arrive[mine], rows.end[mine]
+    at = np.searchsorted(steps.begin, arrive, side="right") - 1
+    inside = (
+        (at >= 0) & (arrive < steps.end[np.maximum(at, 0)])
+        if steps.name
+        else np.zeros(arrive.size, np.bool_)
+    )
+    columns = {
+        "kind": coded(rows.kind), "group": coded(rows.group), "ranks": coded(rows.group_ranks),
+        "key": coded(rows.key), "data_type": coded(rows.data_type),
+    }  # fmt: skip
+    return Calls(
+        texts=tuple(texts),
+        **columns,
+        group_size=rows.group_size[mine],
+        peer=rows.peer[mine],
+        line=rows.thread_line[mine],
+        sequence=rows.sequence[mine],
+        size_bytes=rows.size_bytes[mine],
+        launch=rows.launch[mine],
+        arrive=arrive,
+        end=end,
+        step=np.where(inside, at, -1).astype(np.int32),
+        worked_arrive=worked(waits, arrive),
+        worked_end=worked(waits, end),
+        holds=_lasting(waits, end, _AT_ONCE_PS),
+        follows=_lasting(waits, arrive),
+    )
+
+
+_AT_ONCE_PS = 20_000_000
+"""Who goes on within 20 us of the end of a collective was waiting for that."""
+
+
+def _lasting(waits: Intervals, until: Int64Array, at_most: int | None = None) -> BoolArray:
+    """Whether a wait lasts until each of ``until``, and no longer than ``at_most`` after it."""
+    begins, ends = waits
+    if not begins.size:
+        return np.zeros(until.size, np.bool_)
+    at = np.searchsorted(begins, until, side="left") - 1
+    last = ends[np.maximum(at, 0)]
+    result = (at >= 0) & (last >= until)
+    return np.asarray(result if at_most is None else result & (last <= until + at_most))
+
+
+def worked(waits: Intervals, times: Int64Array) -> Int64Array:
+    """How long was worked until each of ``times``: all of it but ``waits``."""
+    first = np.full(times.size, min(int(waits[0][0]), 0) if waits[0].size else 0)
+    return times - covered(waits, first, np.maximum(times, first))
+
+
+def _work(profile: Profile, device: int) -> Work:
+    """The ops and functions that take most of the steps' time; not the collectives, which wait."""
+    trace = trace_of(profile)
+    waits = np.unique(trace.name.codes[activity_of(profile) == Activity.COMMUNICATION])
+    on_device = np.unique(trace.name.codes[trace.within(trace.lines_on(DEVICE))])
+    left_out = {trace.name.values[code] for code in waits.tolist() if code >= 0}
+    of_device = {trace.name.values[code] for code in on_device.tolist() if code >= 0}
+    names: list[str] = []
+    side: list[str] = []
+    ps, count = [], []
+    steps = 0
+    for by in (OP, FUNCTION):
+        work = step_work_of(profile, device, by)
+        steps = work.steps
+        total = np.bincount(work.row, work.ps, len(work.names))
+        order = [k for k in np.argsort(-total, kind="stable").tolist() if total[k]]
+        for k in [k for k in order if work.names[k] not in left_out][:_NAMES]:
+            mine = np.flatnonzero(work.row == k)
+            spent, often = np.zeros(steps, np.int64), np.zeros(steps, np.int32)
+            spent[work.step[mine]], often[work.step[mine]] = work.ps[mine], work.count[mine]
+            names.append(work.names[k])
+            is_device = work.names[k] in of_device
+            side.append("function" if by == FUNCTION else "device" if is_device else "host")
+            ps.append(spent)
+            count.append(often)
+    shape = (len(names), steps)
+    return Work(
+        tuple(names),
+        tuple(side),
+        np.array(ps, np.int64).reshape(shape),
+        np.array(count, np.int32).reshape(shape),
+        *_shapes(profile, names, steps),
+    )
+
+
+def _shapes(
+    profile: Profile, names: Sequence[str], steps: int
+) -> tuple[Int64Array, tuple[str, ...]]:
+    """Of each op the elements that the largest inputs of its calls have in a mean step, and the
+    largest shape of all; of each kernel the blocks that it is launched with, and the largest grid.
+    """
+    elements, shapes = np.full(len(names), -1, np.int64), [""] * len(names)
+    place = {name: number for number, name in enumerate(names)}
+    for report in timing.kernel_reports(profile) if steps else ():
+        number, grid = place.get(report.launch.name), report.launch.grid
+        if number is not None and prod(grid) > 0:
+            before = max(int(elements[number]), 0)
+            elements[number] = before + round(prod(grid) * report.occurrences / steps)
+            shapes[number] = max(shapes[number], f"a grid of {list(grid)}", key=_elements)
+    inputs, trace = inputs_of(profile), trace_of(profile)
+    if not inputs.is_recorded or not steps:
+        return elements, tuple(shapes)
+    sizes = np.array([_elements(text) for text in inputs.shapes], np.float64)
+    events = np.flatnonzero((inputs.shape >= 0) & (step_places_of(profile) >= 0))
+    code, shape = trace.name.codes[events], inputs.shape[events]
+    for name, number in place.items():
+        own = shape[code == trace.name.code_of(name)]
+        if own.size:
+            elements[number] = round(sizes[own].sum() / steps)
+            shapes[number] = inputs.shapes[own[sizes[own].argmax()]]
+    return elements, tuple(shapes)
+
+
+def _elements(shape: str) -> int:
+    """How many elements ``[256, 512]`` are."""
+    return prod(int(text) for text in re.findall(r"\d{1,18}", shape))
+
+
+def _memory(answer: MemoryAnswer) -> tuple[RankMemory, ...]:
+    state = compare.state_of(answer)
+    return tuple(
+        _allocator(peak, figures)
+        for peak, figures in zip(answer.allocators, state.allocators, strict=True)
+    )
+
+
+def _allocator(peak: AllocatorPeak, state: AllocatorState) -> RankMemory:
+    groups = [
+        (one.kind, one.bytes, one.count, state.purposes.get(one.kind, NO_PURPOSE))
+        for one in state.groups[:_GROUPS]
+    ]
+    return RankMemory(
+        peak.allocator,
+        state.name,
+        peak.peak_bytes,
+        peak.capacity_bytes,
+        peak.peak_step,
+        peak.peak_time_ps,
+        tuple(groups),
+        sum(one.bytes for one in state.groups[_GROUPS:]),
+        dict(state.categories),
+        state.peak_unknown,
+    )

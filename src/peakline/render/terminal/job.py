@@ -1,0 +1,67 @@
+"""A job of many ranks on one screen, however many there are."""
+
+from __future__ import annotations
+
+from peakline.document.job import (
+    MOST_FINDINGS,
+    headline,
+    job_lines,
+    names_text,
+    ranks_table,
+    root_lines,
+    shared_findings,
+    who_text,
+)
+from peakline.jobs.answer import JobAnswer
+from peakline.render.terminal.layout import Indented
+from peakline.render.terminal.screen import Shown, Text, in_order, indented, severity_style, show
+from peakline.render.terminal.table import Labelled
+from peakline.safe_text import one_line
+
+_ROOTS = 2
+
+
+def print_job(answer: JobAnswer, path: str) -> None:
+    """Print what the ranks do together, what they wait for, and what differs."""
+    job = answer.job
+    form = job.profiles[0].format if job.profiles else ""
+    parts: list[Shown] = [
+        Text(headline(answer), "bold", 2),
+        Text(f"{one_line(path)} (job of {len(job.firsts):,} ranks, {form})", "dim", is_prose=False),
+        "",
+        Labelled(job_lines(answer)),
+    ]
+    if answer.roots:
+        parts += ["", Text("what the others wait for", "bold")]
+        for number, root in enumerate(answer.roots[:_ROOTS], 1):
+            first, *rest = root_lines(answer, root)
+            parts.append(indented(Text(f"{number}. {first}", "bold", 3)))
+            parts += [Indented(Text(line, hang=2), 5) for line in rest if line]
+    table = ranks_table(answer)
+    if table is not None and table.rows:
+        parts += ["", Text(table.title, "bold"), in_order(table)]
+        parts += [indented(str(table.rest[0]))] if table.rest else []
+    parts += _findings(answer)
+    show(parts)
+
+
+def _findings(answer: JobAnswer) -> list[Shown]:
+    job = answer.job
+    shared = shared_findings(answer)
+    if not shared:
+        return []
+    parts: list[Shown] = ["", Text("to fix first, by rank", "bold")]
+    for number, one in enumerate(shared[:MOST_FINDINGS], 1):
+        severity, about = str(one.document["severity"]), str(one.document["about"])
+        who = who_text(one.members, len(job.firsts))
+        title = f"{number}. {severity} ({about}), {who}: {one.document['title']}"
+        parts += [
+            indented(Text(title, severity_style(severity), 3)),
+            Indented(Text(str(one.document["suggestion"])), 5),
+        ]
+    more = shared[MOST_FINDINGS:]
+    if more:
+        members = {id(m): m for one in more for m in one.members}
+        text = f"and {len(more)} more, of {names_text([*members.values()])}"
+        parts.append(indented(Text(f"{text}: peakline PATH --rank R")))
+    return parts

@@ -1,0 +1,115 @@
+"""Jobs whose truth is known: the root is named, nobody where there is none, and what a step takes
+without it.
+"""
+
+import pickle
+
+import pytest
+from tests.each_row import each_row
+from tests.jobs.simulated import SCENARIOS
+
+import peakline
+from peakline import jobs
+from peakline.document.job import headline, job_document
+from peakline.repository import resolve_hosts
+
+NEAR = 0.05
+"""A predicted step is as near to the true one (an answer is good within 0.1)."""
+
+
+@pytest.fixture
+def answered(tmp_path):
+    """The answer about the job of a scenario, and its truth."""
+
+    def answer(name, ranks=8, *, healthy=False, **options):
+        folder = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        scenario = SCENARIOS[name](ranks, **options)
+        truth = (scenario.healthy() if healthy else scenario).write(folder)
+        parts = []
+        for file in resolve_hosts(str(folder)).hosts():
+            with peakline.open(file.path) as profile:
+                parts.append((file.host, pickle.loads(pickle.dumps(jobs.contribution_of(profile)))))
+        return jobs.answer_of(parts), truth
+
+    return answer
+
+
+@each_row(
+    "name, causes",
+    [
+        ("slow_rank", {"slower_device"}),
+        ("more_work", {"more_work"}),
+        ("slow_input", {"input"}),
+        ("slow_host", {"host"}),
+        ("slow_host_unseen", {"unattributed"}),
+        ("checkpoint", {"host"}),
+        ("tensor_data", {"slower_device"}),
+        ("skewed_clocks", {"slower_device"}),
+        ("drifting_clocks", {"slower_device"}),
+        ("shifted_windows", {"slower_device"}),
+        ("incomplete_folder", {"slower_device"}),
+        ("pipeline_stage", {"slower_device"}),
+        ("old_form", {"slower_device"}),
+    ],
+)
+def test_the_root_is_named_with_what_a_step_takes_without_it(answered, name, causes):
+    answer, truth = answered(name, seed=7)
+    root = job_document(answer)["time"]["root"]
+    assert tuple(root["ranks"]) == truth.root.ranks
+    assert root["cause"] in causes
+    assert root["step_without_ps"] == pytest.approx(truth.without.mean, rel=NEAR)
+    assert answer.replay.error == pytest.approx(0, abs=0.01)
+
+
+@each_row(
+    "name", ["healthy", "noisy", "skewed_healthy", "drifting_healthy", "tensor_data",
+             "slow_network", "slow_links", "pipeline_stage", "random_pauses"],
+)  # fmt: skip
+def test_nobody_is_named_where_nobody_is_late(answered, name):
+    answer, truth = answered(name, healthy=True, seed=7)
+    assert truth.roots == []
+    assert answer.roots == ()
+    assert answer.pauses is None
+    assert "no rank keeps the others waiting" in headline(answer)
+
+
+@each_row("name", ["slow_network", "slow_links"])
+def test_a_slow_wire_is_no_rank(answered, name):
+    answer, truth = answered(name, 16, seed=7)
+    root = job_document(answer)["time"]["root"]
+    assert (root["rank"], root["cause"]) == (None, "network")
+    assert root["step_without_ps"] == pytest.approx(truth.without.mean, rel=NEAR)
+
+
+def test_pauses_of_ever_other_ranks_are_no_straggler(answered):
+    answer, truth = answered("random_pauses", seed=7)
+    assert (truth.alternates, answer.roots) == (True, ())
+    assert answer.step_without_pauses_ps == pytest.approx(truth.without.mean, rel=NEAR)
+    assert "no rank is always late" in headline(answer)
+
+
+def test_a_straggler_that_changes_is_two(answered):
+    answer, truth = answered("changing_straggler", seed=7)
+    own = {root.fault.members: root for root in answer.roots}
+    assert set(own) == {root.ranks for root in truth.roots}
+    for root in truth.roots:
+        assert own[root.ranks].step_without_ps == pytest.approx(root.without.mean, rel=NEAR)
+        recorded = range(max(root.first, 1), min(root.last, 10) + 1)
+        assert int(own[root.ranks].fault.steps.sum()) == len(recorded)
+
+
+def test_what_is_missing_of_a_folder_is_said(answered):
+    answer, truth = answered("incomplete_folder", seed=7)
+    assert list(answer.job.missing) == truth.missing
+    assert [line.partition(":")[0] for line in answer.job.damaged] == [
+        f"rank {rank}" for rank in truth.cut
+    ]
+    assert len(answer.job.members) == 8 - len(truth.missing)
+
+
+def test_a_contribution_is_small(answered):
+    answer, _ = answered("tensor_data", seed=7)
+    steps = len(answer.job.steps)
+    for one in answer.job.profiles:
+        assert len(pickle.dumps(one)) < 2000 * steps + 12_000  # of 100 steps: 200 kB
