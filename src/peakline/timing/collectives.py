@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
+import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -20,6 +21,15 @@ from peakline.tables import Columns, Names, Profile
 from peakline.tables.event_rules import CollectiveStats, ProcessGroup
 from peakline.tables.joins import positions
 from peakline.tables.once import once
+from peakline.timing.ops.stat_columns import OpStatColumns, op_stats_of
+from peakline.timing.ops.tpu import type_number, type_stats_of, types_of
+from peakline.timing.programs.collective_instructions import (
+    CollectiveInstruction,
+    instruction_in,
+    instruction_of,
+    named,
+)
+from peakline.timing.programs.device import Programs
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import (
     COLLECTIVE,
@@ -28,7 +38,7 @@ from peakline.trace.activity_names import (
     stated_collective,
 )
 from peakline.trace.collective_records import bytes_of_type, collective_records
-from peakline.trace.device_lines import devices_of
+from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.events import HOST, Trace, nesting_of, read_with_steps, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.op_inputs import DIMS, inputs_of, texts_of
@@ -125,9 +135,14 @@ def collective_rows(profile: Profile) -> CollectiveRows:
     """
     read_with_steps(profile)
     trace = trace_of(profile)
-    devices = devices_of(profile)
-    parts = [_of_devices(profile, trace), _of_backends(profile, trace)]
-    return _joined(profile, trace, tuple(one.name for one in devices), parts)
+    devices = [one.name for one in devices_of(profile)]
+    parts = [
+        _of_devices(profile, trace),
+        _of_backends(profile, trace),
+        _of_rendezvous(profile, trace, devices),
+    ]
+    parts.append(_of_host_ops(profile, trace, np.concatenate([part.event for part in parts])))
+    return _joined(profile, trace, tuple(devices), parts)
 
 
 def columns_of(profile: Profile) -> Columns:
@@ -189,8 +204,9 @@ def _paired(
         elif group is not None and sequence >= 0:
             members.setdefault((kind, group, ranks, sequence), []).append(row)
     for own in members.values():
-        devices = rows.device[own]
-        if len(own) < 2 or np.unique(devices).size < len(own):
+        # Two replicas on one host differ in the names of their ops.
+        who = np.stack([rows.device[own], rows.name.codes[own]])
+        if len(own) < 2 or np.unique(who, axis=1).shape[1] < len(own):
             continue
         arrive, end = rows.arrive[own], rows.end[own]
         last = arrive.max()
@@ -213,6 +229,11 @@ class _Part:
         self.device, self.group_size, self.peer, self.sequence, self.size_bytes, self.launch = (
             np.full(event.size, -1, np.int64) for _ in range(6)
         )
+
+    def keep(self, rows: BoolArray) -> None:
+        """Leave out all rows but these."""
+        for name, column in vars(self).items():
+            setattr(self, name, column.take(rows) if isinstance(column, Names) else column[rows])
 
 
 def _joined(
@@ -327,7 +348,224 @@ def _of_devices(profile: Profile, trace: Trace) -> _Part:
     )
     first = np.where(call >= 0, call, np.where(record >= 0, record, cause))
     part.launch = np.append(trace.start, -1)[first]
+    _add_instructions(profile, trace, part)
     return part
+
+
+def _add_instructions(profile: Profile, trace: Trace, part: _Part) -> None:
+    """What the compiled programs say of the rows that are instructions of them; the start and the
+    end of an asynchronous one are one row.
+    """
+    made, program = _instructions(profile, trace, part.event)
+    if not any(made):
+        return
+    beside = _beside(profile, trace, part.event)
+    keep = np.ones(part.event.size, np.bool_)
+    started: dict[tuple[int, int, str], int] = {}
+    waiting: dict[tuple[int, str, int], int] = {}
+    for row in np.lexsort((beside, part.arrive, part.device)).tolist():
+        one, device = made[row], int(part.device[row])
+        if one is None:
+            continue
+        at = device, one.name, int(part.arrive[row])
+        if beside[row] and at in waiting:
+            # The line beside the ops repeats it, and has its end.
+            part.end[waiting[at]] = max(part.end[waiting[at]], part.end[row])
+            keep[row] = False
+        elif one.end == "done":
+            keep[row] = False
+            start = started.pop((device, program[row], one.starts), -1)
+            if start >= 0:
+                part.end[start] = max(part.end[start], part.end[row])
+        elif one.end == "start":
+            started[device, program[row], one.name] = waiting[at] = row
+    _note_instructions(part, made, program, keep)
+    part.keep(keep)
+
+
+def _note_instructions(
+    part: _Part, made: list[CollectiveInstruction | None], program: list[int], keep: BoolArray
+) -> None:
+    """Fill in what instructions say; executions of each are counted on each device."""
+    kind, data_type = part.kind.to_list(), part.data_type.to_list()
+    ranks, key = part.group_ranks.to_list(), part.key.to_list()
+    times: Counter[tuple[int, int, str]] = Counter()
+    for row in np.lexsort((part.arrive, part.device)).tolist():
+        one = made[row]
+        if one is None or not keep[row]:
+            continue
+        of_device = int(part.device[row]), program[row], one.name
+        # Members of several groups are not known apart: they would meet those of others.
+        if one.is_whole:
+            key[row] = f"{program[row]}|{one.name}|{times[of_device]}"
+        times[of_device] += 1
+        kind[row] = one.kind or kind[row]
+        data_type[row] = one.data_type
+        part.size_bytes[row], part.group_size[row] = one.size_bytes, one.group_size
+        ranks[row] = json.dumps(one.group) if one.group else None
+    part.kind, part.data_type = Names.encode(kind), Names.encode(data_type)
+    part.group_ranks, part.key = Names.encode(ranks), Names.encode(key)
+
+
+def _instructions(
+    profile: Profile, trace: Trace, event: Int64Array
+) -> tuple[list[CollectiveInstruction | None], list[int]]:
+    """The instruction that each event ran, None for one that is none, and its program's id: by the
+    text that a TPU's events are called, or by what the event says of itself.
+    """
+    rows = trace.rows(event)
+    made: list[CollectiveInstruction | None] = [None] * event.size
+    program = [0] * event.size
+    if not event.size or trace.source != "events":
+        return made, program
+    names, stats = trace.name.take(event), op_stats_of(profile)
+    op, of_event = stats["hlo_op"].texts_at(rows), stats["program_id"].integers_at(rows)
+    types = types_of(profile, rows) if "event_types" in profile.tables else None
+    programs: Programs | None = None
+    for row in range(event.size):
+        text = names[row] or ""
+        program[row] = int(of_event[row]) % 2**64
+        if " = " in text:
+            made[row] = instruction_in(text)
+            if types is not None and types[row] >= 0:
+                own = type_stats_of(profile).get(int(types[row]), {})
+                program[row] = type_number(own, "program_id") or program[row]
+        elif op[row] >= 0:
+            programs = Programs(profile) if programs is None else programs
+            name = stats["hlo_op"].texts[int(op[row])].rsplit("::", 1)[-1]
+            made[row] = instruction_of(programs, program[row], name) or named(name)
+    return made, program
+
+
+def _beside(profile: Profile, trace: Trace, event: Int64Array) -> BoolArray:
+    """Which events lie on a line of what runs beside a device's ops."""
+    is_beside = np.zeros(len(trace.lines) + 1, np.bool_)
+    for one in devices_of(profile):
+        is_beside[[place for place, role in one.lines if role is Role.ASYNC]] = True
+    result: BoolArray = is_beside[trace.lines_of(event)]
+    return result
+
+
+_RENDEZVOUS = "Rendezvous"
+_KEY = re.compile(
+    r"(?P<kind>[^{}]*?)\s*\w*Key\{.*?run_id=\D*?(?P<run>-?\d+), "
+    r"global_devices=\[(?P<devices>[^\]]*)\].*?\bop_id=(?P<op>-?\d+)"
+)
+"""The text of ``xla::RendezvousKey::ToString``, and what stands before it."""
+
+
+def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
+    """Collectives of XLA on CPUs: each device's thread waits in a rendezvous inside its op.
+
+    The devices are added to ``devices``.
+    """
+    none = _Part(trace, np.zeros(0, np.int64))
+    if trace.source != "events" or trace.name.code_of(_RENDEZVOUS) < 0:
+        return none
+    wanted = frozenset(("name", "hlo_op", "program_id", "device_ordinal"))
+    stats = OpStatColumns(profile.typed_stats(wanted))
+    meets = np.flatnonzero(trace.name.codes == trace.name.code_of(_RENDEZVOUS))
+    codes = stats["name"].texts_at(trace.rows(meets))
+    texts = stats["name"].texts
+    keys = [_KEY.match(texts[code]) if code >= 0 else None for code in codes.tolist()]
+    is_key = np.array([key is not None for key in keys], np.bool_)
+    meets = meets[is_key]
+    if not meets.size:
+        return none
+    has_op = np.zeros(trace.size, np.bool_)
+    places = trace.places(stats["hlo_op"].row)
+    has_op[places[places >= 0]] = True
+    op = _around(profile, meets, has_op)
+    part = _Part(trace, np.where(op >= 0, op, meets))
+    part.arrive, part.end = trace.start[meets], trace.end[meets]
+    made, _ = _instructions(profile, trace, part.event)
+    rows = trace.rows(part.event)
+    ordinal = np.where(
+        stats["device_ordinal"].at(rows)[1], stats["device_ordinal"].integers_at(rows), -1
+    )
+    first, used = len(devices), np.unique(ordinal[ordinal >= 0])
+    devices += [f"/device:CPU:{number}" for number in used.tolist()]
+    part.device = np.where(ordinal >= 0, first + np.searchsorted(used, ordinal), -1)
+    _note_instructions(part, made, [0] * meets.size, np.ones(meets.size, np.bool_))
+    kind: list[str | None] = part.kind.to_list()
+    ranks: list[str | None] = [None] * meets.size
+    key: list[str | None] = [None] * meets.size
+    times: Counter[tuple[int, str]] = Counter()
+    matches = [result for result in keys if result is not None]
+    for row in np.argsort(part.arrive, kind="stable").tolist():
+        result = matches[row]
+        members = [int(one) for one in re.findall(r"\d+", result["devices"])]
+        part.group_size[row] = len(members) or -1
+        kind[row] = stated_collective(result["kind"]) or kind[row]
+        ranks[row] = json.dumps(members) if members else None
+        text = f"{result['run']}|{result['op']}|{ranks[row]}"
+        # In a loop an op meets again under the same key.
+        key[row] = f"{text}|{times[int(part.device[row]), text]}"
+        times[int(part.device[row]), text] += 1
+    part.kind, part.group_ranks, part.key = map(Names.encode, (kind, ranks, key))
+    return part
+
+
+_WITHIN = re.compile(r"(?:.*:)?_(?:Host)?(?:Send|Recv)", re.DOTALL)
+"""Ops of TensorFlow by which parts of a graph in one process hand on values."""
+
+
+def _of_host_ops(profile: Profile, trace: Trace, taken: Int64Array) -> _Part:
+    """Other ops of hosts that are collectives, or messages to other processes, as TensorFlow's; but
+    for those within another.
+    """
+    kinds = _changed(
+        trace.name, lambda name: None if _WITHIN.fullmatch(name) else kind_of_collective(name)
+    )
+    if trace.source == "op_runs":
+        runs = profile.columns("op_runs", frozenset(("kind", "op_type")))
+        op_type, kind = (
+            runs.names(one).take(trace.rows(slice(None))) for one in ("op_type", "kind")
+        )
+        by_type = _changed(op_type, _kind_of_type)
+        kinds = _first([by_type, _changed(kind, {"rpc": "recv"}.get), kinds])
+    communicates = activity_of(profile) == Activity.COMMUNICATION
+    is_own = communicates & trace.within(trace.lines_on(HOST)) & (kinds.codes >= 0)
+    is_own[taken] = False
+    event = np.flatnonzero(is_own)
+    if event.size:
+        parent = nesting_of(profile).parent[event]
+        event = event[(parent < 0) | ~communicates[parent]]
+    part = _Part(trace, event)
+    part.kind = kinds.take(event)
+    if event.size and trace.source == "events":
+        _add_keys(profile, trace, part)
+    return part
+
+
+def _kind_of_type(op_type: str) -> str | None:
+    """The kind of collective that ops of a type of TensorFlow are."""
+    return None if _WITHIN.fullmatch(op_type) else kind_of_collective(f"x:{op_type}")
+
+
+def _add_keys(profile: Profile, trace: Trace, part: _Part) -> None:
+    """TensorFlow's collectives: the same ``instance_key`` in the same ``group_key`` is one.
+
+    Those of older programs have the same in every step: executions of each op are counted.
+    """
+    stats = OpStatColumns(profile.typed_stats(frozenset(("group_key", "instance_key"))))
+    rows = trace.rows(part.event)
+    (group, has_group), (number, has_number) = (
+        (stats[name].integers_at(rows), stats[name].at(rows)[1])
+        for name in ("group_key", "instance_key")
+    )
+    known = has_group & has_number
+    part.sequence = np.where(known, number, -1)
+    groups: list[str | None] = [None] * rows.size
+    keys: list[str | None] = [None] * rows.size
+    times: Counter[tuple[str, int]] = Counter()
+    codes = trace.name.codes[part.event].tolist()
+    for row in np.flatnonzero(known)[np.argsort(part.arrive[known], kind="stable")].tolist():
+        groups[row] = str(group[row])
+        text = f"{group[row]}|{number[row]}"
+        keys[row] = f"{text}|{times[text, codes[row]]}"
+        times[text, codes[row]] += 1
+    part.group, part.key = Names.encode(groups), Names.encode(keys)
 
 
 def _launched_by(

@@ -352,7 +352,7 @@ def kind_of_collective(name: str) -> str | None:
         return _JAX_COLLECTIVE[jax[1]]
     hlo = _HLO.match(name)
     if hlo and hlo[1] in _HLO_COLLECTIVE:
-        return hlo[1]
+        return hlo[1].removeprefix("ragged-").replace("collective-broadcast", "broadcast")
     if name.startswith("barrier-cores"):
         return "barrier"
     is_own = _OWN_KERNEL.search(name) is not None and _FUSED.match(name) is None
@@ -360,7 +360,8 @@ def kind_of_collective(name: str) -> str | None:
         return stated_collective(name) or COLLECTIVE
     if _HOST_COMMUNICATION.speaks_of(name):
         for word, kind in _TENSORFLOW_COLLECTIVE.items():
-            if word in name:
+            # A node may be called after what it passes on: CollectiveReduceV2_1/_6:_Send.
+            if word in name.rpartition(":")[2]:
                 return kind
     return None
 
