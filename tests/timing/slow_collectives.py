@@ -150,7 +150,7 @@ def of_gloo(event: Event, groups: Mapping[str, Event]) -> dict:
     sizes = elements_of(event["args"].get("Input Dims", []))
     bytes_ = 4 * sizes[0] if sizes else None
     if kind == "all-gather":
-        bytes_ = bytes_ * group["pg_size"] if group else None
+        bytes_ = None
     return {
         "kind": kind, "group_name": group and group["pg_name"],
         "group_ranks": group and json.dumps(as_ranks(group["ranks"])),
@@ -164,11 +164,21 @@ def note_calls(events: Sequence[Event], works: Sequence[tuple[Event, dict]], ps)
     calls = sorted(
         (one for one in events if one["name"].startswith("c10d::")), key=lambda one: one["ts"]
     )
+    members = {}
     for event, row in sorted(works, key=lambda one: one[0]["ts"]):
         size = elements_of(event["args"].get("Input Dims", []))
         for call in calls:
             sizes = elements_of(call["args"].get("Input Dims", []))
-            if call["ts"] <= event["ts"] and (not size or not sizes or size[0] in sizes):
+            same = size[0] in sizes if size and sizes else row["kind"] == kind_in(call["name"])
+            if call["ts"] <= event["ts"] and same:
                 row["launch_ps"] = ps(call["ts"])
+                if "allgather_base" in call["name"]:
+                    members[event["tid"]] = sizes[0] // sizes[1]
                 calls.remove(call)
                 break
+    for event, row in works:
+        # A thread of gloo is of one group.
+        row["group_size"] = row["group_size"] or members.get(event["tid"])
+        if row["kind"] == "all-gather" and row["group_size"]:
+            sizes = elements_of(event["args"]["Input Dims"])
+            row["size_bytes"] = 4 * sizes[0] * row["group_size"]

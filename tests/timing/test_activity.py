@@ -178,6 +178,7 @@ def test_categories_of_a_tpu(category, name, activity):
         ("ncclDevKernel_SendRecv", "send-recv"),
         ("ncclDevKernel_Broadcast_RING_LL", "broadcast"),
         ("ncclDevKernel_Generic", "collective"),
+        ("hccl::allgather", "all-gather"),
         ("ncclDevKernel_Reduce_Sum_f32_RING_LL", "reduce"),
         ("gloo:monitoredBarrier", "barrier"),
         ("gloo:recvAnySource", "recv"),

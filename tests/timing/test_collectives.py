@@ -164,6 +164,51 @@ def test_of_two_real_ranks_on_gloo(rank):
     assert np.unique(collective_rows(profile).thread_line).size == 2
 
 
+def test_every_collective_of_gloo():
+    """What tests/programs/gloo_groups.py did: of which sizes, in which groups where that is known.
+
+    The two groups of two are known apart by nothing but their threads.
+    """
+    profile = peakline.open(str(DATA / "chrome_trace" / "gloo_groups.trace.json.gz"))
+    rows = collective_rows(profile)
+    world, either = ("0", "[0, 1, 2, 3]", 4), (None, None, -1)
+    one = [
+        ("all-reduce", 400, world), ("all-reduce", 28, either), ("all-reduce", 36, either),
+        ("all-gather", 4 * 5 * 4, world), ("all-gather", 4 * 6 * 4, world),
+        ("all-gather", 4 * 6 * 2, (None, None, 2)), ("all-reduce", 4 * 3 * 4, world),
+        *[("all-reduce", 12, world)] * 4, ("all-to-all", 32, world), ("all-to-all", 32, world),
+        ("broadcast", 44, world), ("reduce", 48, world), ("gather", 4 * 13 * 4, world),
+        ("scatter", -1, world), ("barrier", -1, world), ("recv", 60, either), ("send", 68, either),
+        ("recv", 68, either),
+    ]  # fmt: skip
+    groups = zip(rows.group.to_list(), rows.group_ranks.to_list(), rows.group_size, strict=True)
+    result = list(zip(rows.kind.to_list(), rows.size_bytes.tolist(), groups, strict=True))
+    assert [row[:2] for row in result] == [row[:2] for row in one] * 2
+    # A thread that once did a collective whose size says it is always of that group.
+    assert all(
+        row == other or other[2] == either for row, other in zip(result, one * 2, strict=True)
+    )
+    assert (rows.launch >= 0).all()
+    assert (rows.launch <= rows.arrive).all()
+
+
+def test_with_whom_messages_are_exchanged(tmp_path):
+    """The call says a place in the group, of which the file lists the members."""
+    events = []
+    for at, (call, work, place) in enumerate([("send", "send", 1), ("recv_", "recv", 0)]):
+        inputs = {"Input Dims": [[[15]], [], [], []], "Input type": ["TensorList", "", "", ""]}
+        given = {"Input Dims": [[15]], "Input type": ["float"]}
+        said = {"Concrete Inputs": ["", "", str(place), "0"]}
+        events.append(x("cpu_op", f"c10d::{call}", 100 * at, 20, **inputs, **said))
+        events.append(x("user_annotation", f"gloo:{work}", 100 * at + 5, 80, **given))
+    groups = [{"pg_name": "0", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [5, 8]}]
+    path = written(tmp_path / "trace.json", events, distributedInfo={"pg_config": groups})
+    rows = peakline.open(str(path)).table("collectives").to_pylist()
+    assert [(row["kind"], row["peer"], row["launch_ps"], row["size_bytes"]) for row in rows] == [
+        ("send", 8, 0, 60), ("recv", 5, 100 * US, 60)
+    ]  # fmt: skip
+
+
 def test_what_surprises_a_reader(tmp_path):
     """The kind is what is recorded, whatever the kernel is called; nothing is 0 that is unknown."""
     path = written(tmp_path / "trace.json", newest(), **two_groups())

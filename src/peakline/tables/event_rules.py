@@ -202,6 +202,8 @@ class CollectiveStats:
     ``call`` matches the names of the events of a host that enqueue a collective, and ``work`` those
     of the events in which a host runs one itself, on whatever thread; both are described by their
     `InputStats`. The first group of ``work``'s match is the library, as in `ProcessGroup.backend`.
+    The stat ``arguments`` of a call is a list of texts, of which the one at ``peer_argument`` is
+    the place in the group of the other process of a message.
     """
 
     record: str = ""
@@ -218,6 +220,8 @@ class CollectiveStats:
     data_type: str = ""
     source: str = ""
     target: str = ""
+    arguments: str = ""
+    peer_argument: int = 0
     call: re.Pattern[str] | None = None
     work: re.Pattern[str] | None = None
 

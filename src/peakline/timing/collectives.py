@@ -6,19 +6,17 @@ docs/collectives.md says how they are recognised, source by source, and what eac
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array
 from peakline.tables import Columns, Names, Profile
-from peakline.tables.event_rules import CollectiveStats, ProcessGroup
+from peakline.tables.event_rules import CollectiveStats, numbers_of
 from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.timing.ops.stat_columns import OpStatColumns, op_stats_of
@@ -41,7 +39,7 @@ from peakline.trace.collective_records import bytes_of_type, collective_records
 from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.events import HOST, Trace, nesting_of, read_with_steps, trace_of
 from peakline.trace.links import links_of
-from peakline.trace.op_inputs import DIMS, inputs_of, texts_of
+from peakline.trace.op_inputs import DIMS, element_type, elements_of, inputs_of, texts_of
 from peakline.trace.steps import step_places_of, steps_of
 from peakline.trace.windows import windows_of
 
@@ -614,13 +612,13 @@ def _innermost_described(profile: Profile, events: Int64Array, use: BoolArray) -
     if not use.any() or profile.event_rules.inputs is None:
         return np.full(events.size, -1, np.int64)
     codes, dims = texts_of(profile, DIMS)
-    says = np.array([*(max(_elements(text), default=0) > 0 for text in dims), False], np.bool_)
+    says = np.array([*(max(elements_of(text), default=0) > 0 for text in dims), False], np.bool_)
     return _around(profile, np.where(use, events, -1), says[codes])
 
 
 def _add_sizes(profile: Profile, part: _Part, call: Int64Array, work: Int64Array) -> None:
-    """Sizes, types and numbers of members that no record has, from the inputs of the ``call``, of
-    which outputs are the first, and of ``work``, which are what it was given.
+    """Sizes, types and numbers of members that no record has: by what ``work`` was given, if it is
+    of the same event as the row, else by the inputs of the ``call``, of which outputs come first.
     """
     size, members = part.size_bytes, part.group_size
     types = part.data_type.to_list()
@@ -631,17 +629,18 @@ def _add_sizes(profile: Profile, part: _Part, call: Int64Array, work: Int64Array
     inputs = inputs_of(profile)
     for row in todo.tolist():
         kind, count, elements = part.kind[row] or "", int(members[row]), -1
-        data_type = types[row]
-        for event, is_call in ((int(call[row]), True), (int(work[row]), False)):
-            if event < 0:
+        sources = [(int(call[row]), True), (int(work[row]), False)]
+        # What a library did itself counts, whatever was called.
+        for event, is_call in sources[::-1] if work[row] == part.event[row] else sources:
+            if event < 0 or kind == "barrier":
                 continue
-            given = _elements(dims[codes[event]]) if codes[event] >= 0 else ()
+            given = elements_of(dims[codes[event]]) if codes[event] >= 0 else ()
             if elements < 0:
                 elements, count = _counted(kind, given, count, is_call=is_call)
-            if data_type is None and inputs.types[event] >= 0:
-                data_type = _element_type(inputs.type_texts[inputs.types[event]])
-        each = bytes_of_type(data_type or "")
-        members[row], types[row] = count, data_type
+            if types[row] is None and inputs.types[event] >= 0:
+                types[row] = element_type(inputs.type_texts[inputs.types[event]])
+        each = bytes_of_type(types[row] or "")
+        members[row] = count
         size[row] = elements * each if elements >= 0 and each > 0 else -1
     part.data_type = Names.encode(types)
 
@@ -649,50 +648,20 @@ def _add_sizes(profile: Profile, part: _Part, call: Int64Array, work: Int64Array
 def _counted(kind: str, given: tuple[int, ...], members: int, *, is_call: bool) -> tuple[int, int]:
     """How many elements count for the size of a collective (-1: not known), and its members."""
     first, second = [*given, -1, -1][:2]
-    if is_call and (kind in _OF_OUTPUT or kind in _OF_INPUT or kind == "all-to-all"):
+    is_joined = kind in _OF_OUTPUT or kind in _OF_INPUT
+    if is_call and (is_joined or kind == "all-to-all"):
         output, taken = first, second
     else:
-        output, taken = -1, first
+        # What was enqueued is given its inputs alone.
+        output, taken = -1, first if is_call or not given or min(given) < 0 else sum(given)
     whole, share = (output, taken) if kind in _OF_OUTPUT else (taken, output)
-    if kind in _OF_OUTPUT or (kind in _OF_INPUT and is_call):
-        if members < 0 and whole > 0 and share > 0 and whole % share == 0:
-            members = whole // share
-        if whole < 0 and share >= 0 and members > 0:
-            whole = share * members
-        return whole, members
-    return taken, members
-
-
-@lru_cache(1 << 12)
-def _elements(dims: str) -> tuple[int, ...]:
-    """Of each input how many elements it has, -1 for what is no tensor."""
-    try:
-        shapes = json.loads(dims)
-    except (ValueError, RecursionError):
-        return ()
-    if not isinstance(shapes, list):
-        return ()
-    return tuple(_total(shape) if shape else -1 for shape in shapes)
-
-
-def _total(shape: object) -> int:
-    """The elements of a tensor's shape, or of a list of them."""
-    if not isinstance(shape, list):
-        return -1
-    if all(type(side) is int for side in shape):
-        return math.prod(shape)
-    inner = [_total(one) for one in shape]
-    return -1 if min(inner) < 0 else sum(inner)
-
-
-def _element_type(types: str) -> str | None:
-    """The first type of the inputs that is one of tensors' elements."""
-    try:
-        texts = json.loads(types)
-    except (ValueError, RecursionError):
-        return None
-    texts = texts if isinstance(texts, list) else []
-    return next((one for one in texts if isinstance(one, str) and bytes_of_type(one) > 0), None)
+    if not (kind in _OF_OUTPUT or (is_joined and is_call)):
+        return taken, members
+    if members < 0 and whole > 0 and share > 0 and whole % share == 0:
+        members = whole // share
+    if whole < 0 and share >= 0 and members > 0:
+        whole = share * members
+    return whole, members
 
 
 def _of_backends(profile: Profile, trace: Trace) -> _Part:
@@ -713,38 +682,74 @@ def _of_backends(profile: Profile, trace: Trace) -> _Part:
     is_work &= activity_of(profile) == Activity.COMMUNICATION
     part = _Part(trace, np.flatnonzero(is_work))
     part.kind = _changed(trace.name.take(part.event), kind_of_collective)
-    library = library.take(part.event)
-    groups = {name: _group_of(profile, name) for name in library.values}
-    part.group = _changed(library, lambda name: groups[name].name)
-    part.group_ranks = _changed(
-        library, lambda name: json.dumps(groups[name].ranks) if groups[name].ranks else None
-    )
-    part.group_size = library.per_row(lambda name: groups[name].size, np.int64, -1)
-    called = _calls_of_work(profile, trace, rule, part.event)
+    called = _calls_of_work(profile, trace, rule, part)
     part.launch = np.append(trace.start, -1)[called]
-    _add_sizes(profile, part, np.full(called.size, -1, np.int64), part.event)
+    _add_groups(profile, trace, part, library.take(part.event), called)
+    _add_peers(profile, trace, part, called)
+    _add_sizes(profile, part, called, part.event)
     return part
 
 
-def _group_of(profile: Profile, library: str) -> ProcessGroup:
-    """The only group of several processes that the library carries messages for, without a name
-    where there are more: the events do not say of which they are.
+def _add_groups(
+    profile: Profile, trace: Trace, part: _Part, library: Names, called: Int64Array
+) -> None:
+    """The groups, which no event says: the only one that the library serves; of several the only
+    one of a size, where outputs and inputs of calls say how many members it has.
+
+    A library has threads of its own for each group (``ProcessGroupGloo.cpp``): of what one thread
+    does, all is of one group.
     """
-    groups = [
-        one for one in profile.process_groups()
-        if one.size != 1 and (library in one.backend or not one.backend)
-    ]  # fmt: skip
-    return groups[0] if len(groups) == 1 else ProcessGroup("")
+    codes, dims = texts_of(profile, DIMS)
+    kinds = _changed(_at(trace.name, called), stated_collective)
+    line = trace.lines_of(part.event)
+    sizes: dict[int, set[int]] = defaultdict(set)
+    for row in np.flatnonzero(_is_one_of(kinds, _OF_OUTPUT | _OF_INPUT)).tolist():
+        if (code := codes[called[row]]) >= 0:
+            size = _counted(kinds[row] or "", elements_of(dims[code]), -1, is_call=True)[1]
+            sizes[int(line[row])] |= {size} - {-1}
+    groups = [one for one in profile.process_groups() if one.size != 1]
+    names: list[str | None] = [None] * part.event.size
+    ranks: list[str | None] = [None] * part.event.size
+    for row, (name, thread) in enumerate(zip(library.to_list(), line.tolist(), strict=True)):
+        own = [one for one in groups if (name or "") in one.backend or not one.backend]
+        known = sizes.get(thread, set())
+        size = min(known) if len(known) == 1 else -1
+        fitting = own if len(own) == 1 else [one for one in own if one.size == size]
+        part.group_size[row] = fitting[0].size if len(fitting) == 1 else size
+        if len(fitting) == 1:
+            names[row] = fitting[0].name
+            ranks[row] = json.dumps(fitting[0].ranks) if fitting[0].ranks else None
+    part.group, part.group_ranks = Names.encode(names), Names.encode(ranks)
+
+
+def _add_peers(profile: Profile, trace: Trace, part: _Part, called: Int64Array) -> None:
+    """With whom messages are exchanged: the call says the place in the group."""
+    rule = profile.event_rules.collectives
+    is_message = _is_one_of(part.kind, {"send", "recv"}) & (called >= 0)
+    if rule is None or not rule.arguments or not is_message.any():
+        return
+    rows = np.flatnonzero(is_message)
+    stats = OpStatColumns(profile.typed_stats(frozenset((rule.arguments,))))[rule.arguments]
+    codes = stats.texts_at(trace.rows(called[rows])).tolist()
+    for row, code in zip(rows.tolist(), codes, strict=True):
+        members = numbers_of(part.group_ranks[row])
+        try:
+            place = int(json.loads(stats.texts[code])[rule.peer_argument]) if code >= 0 else -1
+        except (ValueError, TypeError, IndexError, RecursionError):
+            continue
+        if 0 <= place < len(members):
+            part.peer[row] = members[place]
 
 
 def _calls_of_work(
-    profile: Profile, trace: Trace, rule: CollectiveStats, event: Int64Array
+    profile: Profile, trace: Trace, rule: CollectiveStats, part: _Part
 ) -> Int64Array:
-    """The call that enqueued each of ``event``, -1 for none that fits.
+    """The call that enqueued each row of ``part``, -1 for none that fits.
 
-    Nothing links the two but their order and the shapes of their inputs. A call with a record in
-    it is one of a device.
+    Nothing links the two but their order, and the shapes of their inputs or the kind. A call with a
+    record in it is one of a device.
     """
+    event = part.event
     result = np.full(event.size, -1, np.int64)
     calls = np.flatnonzero(_calls(trace, rule))
     if not event.size or not calls.size:
@@ -753,20 +758,32 @@ def _calls_of_work(
     recorded = _around(profile, np.flatnonzero(is_record), _calls(trace, rule))
     calls = np.setdiff1d(calls, recorded)
     codes, dims = texts_of(profile, DIMS)
-    shapes = [frozenset(_elements(text)) - {-1} for text in dims] + [frozenset[int]()]
+    given = [[one for one in elements_of(text) if one >= 0] for text in dims]
+    # A call is given in one list what its work has one by one.
+    shapes = [frozenset([*one, sum(one)]) if one else frozenset[int]() for one in [*given, []]]
+    kinds = _changed(trace.name.take(calls), stated_collective).to_list()
+    kind_of = dict(zip(calls.tolist(), kinds, strict=True))
     waiting: deque[int] = deque()
     coming = deque(calls[np.argsort(trace.start[calls], kind="stable")].tolist())
+    last = -1
+
+    def fits(call: int, row: int) -> bool:
+        own, others = shapes[codes[event[row]]], shapes[codes[call]]
+        if own and others:
+            return bool(own & others)
+        return kind_of[call] == part.kind[row]
+
     for row in np.argsort(trace.start[event], kind="stable").tolist():
-        at = int(event[row])
-        while coming and trace.start[coming[0]] <= trace.start[at]:
+        while coming and trace.start[coming[0]] <= trace.start[event[row]]:
             waiting.append(coming.popleft())
-        own = shapes[codes[at]]
-        for place in range(min(len(waiting), _PENDING)):
-            others = shapes[codes[waiting[place]]]
-            if not own or not others or own & others:
-                result[row] = waiting[place]
-                del waiting[place]
-                break
+        near = range(min(len(waiting), _PENDING))
+        place = next((one for one in near if fits(waiting[one], row)), -1)
+        if place >= 0:
+            last = result[row] = waiting[place]
+            del waiting[place]
+        elif last >= 0 and fits(last, row) and kind_of[last] != part.kind[row]:
+            # gloo does a reduce-scatter of a list as an all-reduce for each part of it.
+            result[row] = last
     return result
 
 

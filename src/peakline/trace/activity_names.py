@@ -93,7 +93,7 @@ _JAX_COLLECTIVE = {
     "all_to_all": "all-to-all",
 }
 _JAX = re.compile(rf"%?({'|'.join(_JAX_COLLECTIVE)})(?:_invariant)?(?:\.\d+)?(?: = .*)?")
-_LIBRARY = re.compile(r"(?i)^(?:void )?(?:n|r|ms|one)ccl|nvshmem|rccl_|mscclKernel")
+_LIBRARY = re.compile(r"(?i)^(?:void )?(?:n|r|h|x|ms|one)ccl|nvshmem|rccl_|mscclKernel")
 _HLO = re.compile(r"^%?([A-Za-z][A-Za-z-]*?)(-start|-done)?(?:\.\d+)*(?: = .*)?$", re.DOTALL)
 """The opcode that an instruction is named after, and which end of an asynchronous one it is."""
 _HLO_COLLECTIVE = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -193,3 +193,39 @@ def _largest(dims: str) -> str:
             if size > most:
                 best, most = str(shape), size
     return best
+
+
+@lru_cache(1 << 12)
+def elements_of(dims: str) -> tuple[int, ...]:
+    """Of each input how many elements it has, those of a list in all; -1 for what is no tensor.
+
+    >>> elements_of("[[2, 3], [], [[4], [5, 6]]]")
+    (6, -1, 34)
+    """
+    try:
+        shapes = json.loads(dims)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(shapes, list):
+        return ()
+    return tuple(_total(shape) if shape else -1 for shape in shapes)
+
+
+def _total(shape: object) -> int:
+    """The elements of a tensor's shape, or of a list of them."""
+    if not isinstance(shape, list):
+        return -1
+    if all(type(side) is int for side in shape):
+        return _elements(shape)
+    inner = [_total(one) for one in shape]
+    return -1 if min(inner) < 0 else sum(inner)
+
+
+def element_type(types: str) -> str | None:
+    """The first of the types of inputs that is one of elements of tensors; None without any."""
+    try:
+        texts = json.loads(types)
+    except (ValueError, RecursionError):
+        return None
+    texts = texts if isinstance(texts, list) else []
+    return next((one for one in texts if isinstance(one, str) and _TENSOR.search(f'"{one}"')), None)

@@ -78,6 +78,8 @@ RULES = EventRules(
         data_type="dtype",
         source="Src Rank",
         target="Dst Rank",
+        arguments="Concrete Inputs",
+        peer_argument=2,
         call=re.compile(r"c10d::\w+"),
         work=kineto.BACKENDS,
     ),
