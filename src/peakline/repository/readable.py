@@ -70,6 +70,7 @@ _TEXTS = (".err", ".log", ".out", ".txt")
 _ENDINGS = (".json", ".pb", ".pbtxt", ".pickle", ".pkl", ".pprof", ".prof", ".profile", *_TEXTS)
 """Of what is called otherwise too much is recognised that no profile is."""
 _GZIP = ".gz"
+_GZIPPED = b"\x1f\x8b"
 _GZIP_OR_ZLIB = 47
 _MOST_FILES = 64
 _HEAD_BYTES = 256 << 10
@@ -164,24 +165,25 @@ def rank_facts_of(
 
     Raises OSError, InputError, NotFoundError or ForbiddenError where it cannot be opened.
     """
-    from peakline.formats.chrome_trace.ranks import DISTRIBUTED, facts_of_ends
+    from peakline.formats.chrome_trace.ranks import facts_of_ends
 
     with _opened(path, storage_options, opener) as stream:
+        is_packed = stream.read(2) == _GZIPPED
+        stream.seek(0)
         pieces = _pieces(stream)
         head = next(pieces, b"")
         facts = facts_of_ends(head)
-        # Python writes it before the events, Kineto itself after them.
-        if facts.rank is not None or facts.world_size is not None or len(head) < _HEAD_BYTES:
-            return facts if facts.rank is not None else facts_of_ends(head, head), 0
-        if DISTRIBUTED.encode() in head:
+        if facts.rank is not None:
             return facts, 0
-        is_packed = stream.seek(0) == 0 and stream.read(2) == b"\x1f\x8b"
+        # Python writes it before the events, Kineto itself after them.
+        last = next(pieces, b"")
+        if not last:
+            return facts_of_ends(head, head), 0
         if not is_packed:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _HEAD_BYTES, 0))
             return facts_of_ends(head, stream.read()), 0
-        stream.seek(0)
-        before, last, read = b"", b"", 0
-        for piece in _pieces(stream):
+        before, read = b"", len(last)
+        for piece in pieces:
             before, last, read = last, piece, read + len(piece)
             if read > budget:
                 return facts, read
@@ -214,7 +216,7 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     """
     size = _HEAD_BYTES
     block = stream.read(size)
-    if not block.startswith(b"\x1f\x8b"):
+    if not block.startswith(_GZIPPED):
         while block:
             yield block
             size = _PIECE_BYTES

@@ -116,6 +116,11 @@ class Planes:
         """How many lines."""
         return len(self._numbers)
 
+    def process(self) -> int | None:
+        """The id of the only process that ran ops by the categories of its events; else None."""
+        pids = {whole_number(self._text(pid)) for pid in self._hosts}
+        return pids.pop() if len(pids) == 1 else None
+
     def same_thread(self) -> list[list[int]]:
         """The lines that the trace calls one thread, where those are several."""
         result: dict[Thread, list[int]] = defaultdict(list)

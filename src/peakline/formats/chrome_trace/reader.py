@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -127,7 +128,7 @@ class ChromeTraceReader(ReportingReader):
     @property
     def rank_facts(self) -> RankFacts:
         """What ``distributedInfo`` and its like say of the process."""
-        return facts_of_root(self._root)
+        return replace(facts_of_root(self._root), process=self._trace.planes.process())
 
     @property
     def start_ns(self) -> int | None:

@@ -4,6 +4,7 @@ else was printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 
 from peakline.deadline import checked
@@ -15,9 +16,16 @@ from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.formats.oom_report.scanner import OomScanner
 from peakline.safe_text import cut_middle, one_line
 from peakline.tables.columns import Columns
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, decode
 from peakline.wire.log_lines import LogCounts, MemoryLogScanner
+
+_RANK = re.compile(rb"\[rank(\d{1,7})\]:")
+"""The global rank, as PyTorch puts it before tracebacks (``torch/distributed/distributed_c10d.py``)
+and before what its modules log (``torch/_logging/_internal.py``). What torchrun puts before lines
+(``[default3]:``) is the rank on one machine.
+"""
 
 
 class LogReader(ReportingReader):
@@ -33,10 +41,14 @@ class LogReader(ReportingReader):
     def __init__(self, file: SourceFile, form: str = "log") -> None:
         super().__init__(file, form)
         scanner, reports, collector = MemoryLogScanner(), OomScanner(), Collector()
+        ranks: set[int] = set()
         for block in checked(file.blocks_of_whole(), 1):
+            if len(ranks) < 2:
+                ranks |= {int(match[1]) for match in _RANK.finditer(bytes(block))}
             _collect(collector, scanner.feed(block))
             reports.feed(block)
         _collect(collector, scanner.finish())
+        self._ranks = ranks
         self._counts = scanner.counts
         self._reports, self._printed = reports.finish(), reports.printed
         self._content: MemoryLogTables | None = None
@@ -52,6 +64,11 @@ class LogReader(ReportingReader):
         # What is written to the log from now on is nothing to what was read.
         file.check()
         file.close()
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """The rank that PyTorch puts before its lines, where it is one alone."""
+        return RankFacts(rank=next(iter(self._ranks)) if len(self._ranks) == 1 else None)
 
     @property
     def tables(self) -> frozenset[str]:

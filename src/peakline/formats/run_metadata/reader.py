@@ -9,6 +9,7 @@ from peakline.formats.common.reader import FileReader
 from peakline.formats.run_metadata.runs import Run
 from peakline.formats.run_metadata.tables import RunTables
 from peakline.tables.columns import Columns
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
 
 
@@ -23,6 +24,11 @@ class RunsFile(FileReader):
     def host(self) -> str:
         """The host of a session's file; the content names none."""
         return self._file.host
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """The task of the cluster whose devices are recorded."""
+        return self._tables.rank_facts()
 
     @property
     def tables(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -19,11 +20,15 @@ from peakline.formats.run_metadata.allocations import read_allocator_events
 from peakline.formats.run_metadata.op_runs import read_op_runs, read_op_times, read_steps
 from peakline.formats.run_metadata.runs import Part, Run, Runs
 from peakline.tables.columns import Columns
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, Damage, Spans
 
 _COLLECTOR_LIMIT = 1 << 20
 """kMaxCollectedNodes of ``step_stats_collector.cc``: after so many it stops without a word."""
+
+_TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d{1,7})\b")
+"""How TensorFlow calls a device of a cluster (``DeviceNameUtils``); one process has no task."""
 
 _OF_RUNS = {"steps": read_steps, "traced_runs": details.read_traced_runs}
 _OF_OPS = {"op_runs": read_op_runs, "op_times": read_op_times}
@@ -117,6 +122,19 @@ class RunTables:
             self._warn_of_rows(warnings)
         self._warn(warnings)
         return result
+
+    def rank_facts(self) -> RankFacts:
+        """The task whose devices are recorded, where it is one: a master's file has them all.
+
+        Tasks of ``worker`` are ranks. A ``chief`` is no rank by what stands there, nor a ``ps``.
+        """
+        steps = self._runs.steps()
+        names = steps.device_names().values if steps.devices.rows else []
+        tasks = {(match[1], int(match[2])) for name in names if (match := _TASK.match(name))}
+        if len(tasks) != 1:
+            return RankFacts()
+        ((job, task),) = tasks
+        return RankFacts(rank=task if job == "worker" else None)
 
     def duration_ps(self) -> int:
         """Until the last execution ended."""

@@ -33,6 +33,7 @@ from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventRules, FunctionCalls, LaunchStats, PlaneNames
 from peakline.tables.program_tables import PROGRAM_TABLES
+from peakline.tables.rank_facts import RankFacts
 from peakline.tables.reader import Warnings
 from peakline.tables.table_source import TableSource
 from peakline.tables.tables import empty_columns
@@ -57,6 +58,7 @@ RULES = EventRules(
 
 
 _OF_EVERY_PROGRAM = frozenset(("hlo_modules", "hlo_computations", "hlo_instructions"))
+_DEVICE = re.compile(r"/device:(?!CUSTOM:)\w+:\d+")
 _SINCE_EPOCH_NS = 10**18
 """A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
 
@@ -88,6 +90,18 @@ class XPlaneReader(FileReader):
         if self._file.host:
             return self._file.host
         return next(iter(self._outline.hostnames), "")
+
+    @property
+    def rank_facts(self) -> RankFacts:
+        """The machine, the process and its devices; XSpaces have no rank and no process index."""
+        planes = self._outline.planes
+        processes = {plane.process_id for plane in planes if plane.process_id is not None}
+        devices = {plane.name for plane in planes if _DEVICE.fullmatch(plane.name)}
+        return RankFacts(
+            host_name=next(iter(self._outline.hostnames), ""),
+            process=processes.pop() if len(processes) == 1 else None,
+            devices=len(devices) or None,
+        )
 
     @property
     def tables(self) -> frozenset[str]:
