@@ -217,6 +217,13 @@ def test_a_word_is_completed(completed, words, answer):
     assert completed(*words) == answer
 
 
+def test_the_ranks_and_hosts_of_a_job_are_completed(completed, tmp_path):
+    for rank in (0, 1, 10):
+        (tmp_path / f"rank{rank}.json").write_bytes(b'{"traceEvents": []}')
+    assert completed("memory", str(tmp_path), "--rank", "1") == ["plain,1", "plain,10"]
+    assert completed("memory", str(tmp_path), "--host", "rank0") == ["plain,rank0"]
+
+
 def test_no_word_yet_lists_the_verbs_as_the_help_does(completed):
     assert completed("") == [f"plain,{verb}" for verb in app.list_commands(None)]
 

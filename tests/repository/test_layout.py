@@ -373,7 +373,7 @@ def test_of_several_one_has_to_be_named(place):
     with pytest.raises(
         UsageError,
         match=r"logs: no session here, but 2 files that can be read: a\.pickle \(torch_snapshot\), "
-        r"b\.json \(chrome_trace\); name one$",
+        r"b\.json \(chrome_trace\); name one, such as \S+/logs/a\.pickle$",
     ):
         resolve(path)
 

@@ -207,11 +207,64 @@ def test_traces_are_the_job_and_the_rest_is_said(place):
     put_there("merged.json", content=trace())
     put_there("config.json", "rank0_config.json", content=b'{"lr": 0.1}')
     assert job_in(path) == {"rank0": 0, "rank1": 1}
+    apart = "name one, or put them into a folder of their own"
     assert [str(one) for one in resolve_hosts(path).others] == [
-        "2 files such as rank_0.log: log: a job of its own, name one",
-        "2 files such as snap_rank0.pickle: torch_snapshot: a job of its own, name one",
+        f"2 files such as rank_0.log: log: {apart}",
+        f"2 files such as snap_rank0.pickle: torch_snapshot: {apart}",
         "merged.json: chrome_trace: no rank of this job",
     ]
+
+
+def test_words_that_mean_other_things_as_well_are_checked(place):
+    """The runs of a sweep, each in a folder with a number."""
+    path, put_there = place
+    for rank, world in ((0, 1), (0, 8), (None, 8)):
+        put_there("0/trace.json", "1/trace.json", content=trace(rank, world))
+        if rank is None:
+            assert list(job_in(path)) == ["0/trace", "1/trace"]
+        else:
+            with pytest.raises(InputError, match="no sessions here"):
+                resolve_hosts(path)
+
+
+RECORDING = "vm_{}.17958563551076964{}0.pt.trace.json"
+
+
+@pytest.mark.parametrize("folders", [["rank0", "rank1"], ["0", "1"], ["logs/node0", "logs/node1"],
+                                     ["host-a", "host-b"]])  # fmt: skip
+def test_each_rank_in_a_session_of_its_own(place, folders):
+    """As ``tensorboard_trace_handler(f"logs/rank{rank}")`` writes them, each two cycles."""
+    path, put_there = place
+    for rank, folder in enumerate(folders):
+        name = RECORDING.format(70 + rank, rank + 2)
+        put_there(f"{folder}/{name}", content=trace(rank))
+    expected = [f"{folder}/{RECORDING.format(70 + n, n + 2)}" for n, folder in enumerate(folders)]
+    assert list(job_in(path)) == [stem_of(name) for name in expected]
+    assert resolve_hosts(path, rank=1) == f"{path}/{expected[1]}"
+    assert resolve_hosts(path, folders[1]) == f"{path}/{expected[1]}"
+    if folders[0].startswith("host"):
+        put_there(f"host-b/{RECORDING.format(71, 3)}", content=trace(0))
+        assert isinstance(resolve_hosts(path), str)
+
+
+def test_of_each_ranks_cycles_the_newest(tmp_path):
+    for rank in range(2):
+        put(tmp_path, *(f"rank{rank}/{RECORDING.format(70 + rank, cycle)}" for cycle in (3, 5)),
+            content=trace(rank))  # fmt: skip
+    assert list(job_in(tmp_path)) == [
+        stem_of(f"rank{rank}/{RECORDING.format(70 + rank, 5)}") for rank in range(2)
+    ]
+    (other,) = resolve_hosts(str(tmp_path)).others
+    assert str(other).startswith(f"2 files such as rank0/{RECORDING.format(70, 3)}: of other steps")
+
+
+def test_runs_one_after_the_other_are_no_job(tmp_path):
+    """Of each another rank was recorded, hours apart."""
+    put(tmp_path, "a/vm_70.1795856355107696400.pt.trace.json", content=trace(0))
+    put(tmp_path, "b/vm_71.1795866355107696400.pt.trace.json", content=trace(1))
+    newest = []
+    assert isinstance(resolve_hosts(str(tmp_path), newest=lambda *one: newest.append(one)), str)
+    assert [count for _, count in newest] == [2]
 
 
 def test_several_jobs_are_named(place):

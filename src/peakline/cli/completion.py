@@ -18,7 +18,7 @@ from click.shell_completion import (
 from peakline.cli import COMPLETE
 from peakline.errors import PeaklineError
 from peakline.export import target_names
-from peakline.repository import Repository, Session, is_url
+from peakline.repository import HostFile, Repository, Session, is_url, resolve_hosts
 from peakline.tables.sql_views import view_names
 from peakline.tools import find_tool, tool_names
 
@@ -262,10 +262,24 @@ def _sessions(given: _Given, _: str) -> list[str]:
 
 
 def _hosts(given: _Given, _: str) -> list[str]:
-    """The hosts of the session that is named, else of the newest."""
-    wanted = given.get("session")
-    result = [one for one in _found(given) if wanted in (None, one.name)]
-    return [file.host for file in result[0].hosts()] if result else []
+    """The hosts of the session that is named, else of the newest, or of the job that lies there."""
+    return [file.host for file in _files(given)]
+
+
+def _ranks(given: _Given, _: str) -> list[str]:
+    """The ranks of the job, by the names of its files."""
+    return [str(file.rank) for file in _files(given) if file.rank is not None]
+
+
+def _files(given: _Given) -> list[HostFile]:
+    path, wanted = given.get("path"), given.get("session")
+    if not isinstance(path, str) or is_url(path):
+        return []
+    try:
+        result = resolve_hosts(path, wanted if isinstance(wanted, str) else None)
+        return [] if isinstance(result, str) else result.hosts()
+    except PeaklineError:
+        return []
 
 
 def _found(given: _Given) -> list[Session]:
@@ -285,4 +299,4 @@ _NAMES: dict[tuple[str, str], _Listed] = {
     ("export", "to"): _targets,
     ("sql", "query"): _queries,
 }
-_NAMES_OF_ALL: dict[str, _Listed] = {"session": _sessions, "host": _hosts}
+_NAMES_OF_ALL: dict[str, _Listed] = {"session": _sessions, "host": _hosts, "rank": _ranks}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from peakline.document.hosts import sessions_table
 from peakline.errors import (
     InputError,
     NotFoundError,
+    PeaklineError,
     StrictError,
     UnforeseenError,
     UsageError,
@@ -19,7 +21,8 @@ from peakline.errors import (
 )
 from peakline.render.terminal.output import print_json, print_left_out
 from peakline.render.terminal.screen import Text, grid_of, show
-from peakline.repository import Repository, extent_of, hosts
+from peakline.repository import Repository, extent_of, hosts, rank_files
+from peakline.repository.store import Unreadable
 
 
 @click.command(
@@ -52,8 +55,18 @@ def sessions(logdir: str, *, json: bool, strict: bool) -> None:
     elif rows:
         show([grid_of(sessions_table(rows), least=("tools",))])
     else:
-        show([Text(f"{logdir}: no sessions here", hang=2)])
+        show([Text(f"{logdir}: {_instead(logdir)}", hang=2)])
     print_left_out(left_out)
+
+
+def _instead(logdir: str) -> str:
+    """What a directory without sessions has."""
+    with suppress(PeaklineError, Unreadable):
+        job = rank_files(logdir)
+        if job is not None:
+            count = len(job.hosts())
+            return f"no sessions, but a profile for each rank of a job, {count} of {job.format}"
+    return "no sessions here"
 
 
 def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:

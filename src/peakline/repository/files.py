@@ -41,7 +41,9 @@ class HostFile:
     programs: tuple[FileEntry, ...] = field(default=(), compare=False, repr=False)
     """The files of compiled programs that XProf wrote into the session."""
     rank: int | None = field(default=None, compare=False)
-    """Its rank in the job by its name, which only counts where the content says nothing."""
+    """Its rank in the job by its name, which only counts where the content says nothing; by that
+    where it had to be looked at.
+    """
 
     @property
     def program_paths(self) -> list[str]:

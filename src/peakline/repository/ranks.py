@@ -44,6 +44,8 @@ _UNPACKED_BYTES = 256 << 20
 _OF_TIME = ("chrome_trace", "xplane", "run_metadata", "step_stats")
 """Formats that say what happened when: of a folder that has others too, they are the job."""
 _TRACE = "chrome_trace"
+_EPOCH_NS, _TOGETHER_NS = 10**18, 3600 * 10**9
+"""A number in a name that is a time in ns since 1970; and how far apart those of one job may be."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,52 @@ def rank_files(
     return replace(result, _seen=result.stamp())
 
 
+def job_of_sessions(
+    sessions: Sequence[Session], path: str, storage_options: Mapping[str, object]
+) -> RankFiles | None:
+    """The job of which each of the ``sessions`` of the log directory ``path`` has some ranks: where
+    every process was given a directory of its own (``rank0/``, ``node1/``); None where they are one
+    session after the other.
+
+    Where the directories' names say nothing, their recordings of PyTorch must: as different ranks
+    of one world, written within an hour.
+    """
+    are_named = differ_as_ranks([rank_name(f"{one.name}/") for one in sessions])
+    look = _Look(storage_options, sessions[0].confinement)
+    files: list[_File] = []
+    ranks: set[int] = set()
+    for session in sessions:
+        try:
+            hosts = session.hosts()
+        except PeaklineError:
+            continue  # reading it says why it cannot be
+        base = session.name
+        for host in hosts:
+            name = f"{base}/{host.path.rpartition('/')[2]}"
+            file = _file(name, FileEntry(name, host.path))
+            if not (file.said.is_rank if are_named else _is_next(file, ranks, look)):
+                return None
+            files.append(file)
+    if not are_named:
+        times = [time for file in files for time in file.said.times[-1:] if time >= _EPOCH_NS]
+        if len(ranks) < 2 or max(times, default=0) - min(times, default=0) > _TOGETHER_NS:
+            return None
+    form = next(filter(None, (look.format(file.entry) for file in files[:_SAMPLES])), "")
+    job = _named_job(form, files, look, path) if are_named else _Job(form, files)
+    return None if job is None else _session_of(job, (), look, path)
+
+
+def _is_next(file: _File, ranks: set[int], look: _Look) -> bool:
+    """Whether a recording says that it is of a rank of a larger world that is not among ``ranks``,
+    to which it is added.
+    """
+    facts = look.facts(file.entry.path)
+    if facts.rank is None or (facts.world_size or 0) < 2 or facts.rank in ranks:
+        return False
+    ranks.add(facts.rank)
+    return True
+
+
 def rank_of_file(file: HostFile) -> int | None:
     """The rank of a file by its content as far as its ends show it, else by its name."""
     look = _Look(file.storage_options, file.confinement)
@@ -147,7 +195,9 @@ def file_of_rank(session: Session, rank: int) -> HostFile:
             f"{session.path}: neither the files nor their names say a rank; choose with --host: "
             f"{listing([file.host for file in files])}"
         )
-    raise NotFoundError(f"{session.path}: no rank {rank}; there is: {_spans(known)}")
+    others = [f"{file.host} says it is {look.facts(file.path).rank}" for file in named]
+    but = f" ({listing(others)})" if others else ""
+    raise NotFoundError(f"{session.path}: no rank {rank}{but}; there is: {_spans(known)}")
 
 
 def _spans(numbers: Sequence[int]) -> str:
@@ -198,6 +248,10 @@ class _Look:
             return not head_of(entry.path, self.storage_options, self._opener)
         return True
 
+    def known_rank(self, path: str) -> int | None:
+        """The rank that a trace says, where it was looked at."""
+        return self._facts[path].rank if path in self._facts else None
+
     def facts(self, path: str) -> RankFacts:
         """What a trace says of its rank; nothing of one that cannot be read."""
         check_deadline()
@@ -230,7 +284,9 @@ def _job_of(files: Sequence[_File], look: _Look, path: str) -> _Job | None:
         job = _named_job(form, by_format[form], look, path)
         if job is not None:
             job.others += [
-                _left_out(by_format[other], f"{other}: a job of its own, name one")
+                _left_out(
+                    by_format[other], f"{other}: name one, or put them into a folder of their own"
+                )
                 for other in in_order
                 if other != form
             ]
@@ -278,7 +334,7 @@ def _named_job(form: str, files: Sequence[_File], look: _Look, path: str) -> _Jo
     for name, same in forms.items():
         forms[name] = _newest(same, job)
     everyone = [file for same in forms.values() for file in same]
-    if not differ_as_ranks([file.said for file in everyone]):
+    if not differ_as_ranks([file.said for file in everyone]) or _deny(everyone, look):
         return None
     if len({file.said.place for file in everyone}) == len(everyone):
         job.files = everyone
@@ -304,6 +360,17 @@ def _named_job(form: str, files: Sequence[_File], look: _Look, path: str) -> _Jo
         ]
     job.files = several[0] if len(several) == 1 else everyone
     return job
+
+
+def _deny(files: Sequence[_File], look: _Look) -> bool:
+    """Whether files that only a doubtful word calls ranks (``0/``, ``worker1``) say that they are
+    not: the first two are one rank, or a world of their own. Runs of a sweep are called so too.
+    """
+    if any(file.said.is_sure for file in files):
+        return False
+    facts = [look.facts(file.entry.path) for file in files[:2]]
+    ranks = {one.rank for one in facts}
+    return any(one.world_size == 1 for one in facts) or (len(ranks) == 1 and None not in ranks)
 
 
 def _is_one_world(files: Sequence[_File], look: _Look) -> bool:
@@ -389,7 +456,11 @@ def _session_of(job: _Job, top: Iterable[_File], look: _Look, path: str) -> Rank
             job.others.append(Problem(file.name, file.entry.path, f"{form}: no rank of this job"))
     stems = [stem_of(file.name) for file in job.files]
     times = Counter(stems)
-    ranks = ranks_of_all([file.said for file in job.files])
+    named = ranks_of_all([file.said for file in job.files])
+    ranks = [
+        rank if (said := look.known_rank(file.entry.path)) is None else said
+        for file, rank in zip(job.files, named, strict=True)
+    ]
     result = []
     for file, stem, rank in zip(job.files, stems, ranks, strict=True):
         host = stem if times[stem] == 1 else file.name

@@ -19,7 +19,7 @@ from peakline.repository.names import (
     listing,
     recording_of,
 )
-from peakline.repository.ranks import RankFiles, file_of_rank, rank_files
+from peakline.repository.ranks import RankFiles, file_of_rank, job_of_sessions, rank_files
 from peakline.repository.readable import Readable, readable_in
 from peakline.repository.session import Session
 from peakline.repository.store import Folder, Missing, Store, Unreadable
@@ -144,7 +144,7 @@ def resolve_hosts(
     if is_dump and not repository.runs():
         return path
     try:
-        chosen, count = _choose_session(path, repository, session)
+        chosen, others = _choose_session(path, repository, session)
     except _NoSessionsError as error:
         if session is not None:
             raise
@@ -157,8 +157,12 @@ def resolve_hosts(
         if only is not None:
             only(found_file)
         return found_file.path
-    if newest is not None and session is None and count > 1:
-        newest(chosen, count)
+    if session is None and len(others) > 1:
+        job = job_of_sessions(others, place, options)
+        if job is not None:
+            return _file_or_session(job, job.hosts(), host)
+        if newest is not None:
+            newest(chosen, len(others))
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
 
 
@@ -185,8 +189,10 @@ def _is_dump(directory: str) -> bool:
     return is_dump(entry.name for entry in Path(directory).iterdir())
 
 
-def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:
-    """The session of that name, or the newest, and how many there are."""
+def _choose_session(
+    path: str, repository: Repository, session: str | None
+) -> tuple[Session, Sequence[Session]]:
+    """The session of that name, or the newest, and all that there are."""
     result = repository.survey(nested=session is not None and "/" in session)
     is_known = session is None or any(one.name == session for one in result.sessions)
     if not (result.sessions or result.problems) or not is_known:
@@ -196,10 +202,10 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
             problem = result.newest_unreadable
             raise InputError(f"{problem.path}: {problem.reason}")
         if result.sessions:
-            return result.sessions[0], len(result.sessions)
+            return result.sessions[0], result.sessions
     for candidate in result.sessions:
         if candidate.name == session:
-            return candidate, len(result.sessions)
+            return candidate, result.sessions
     for problem in result.problems:
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
@@ -231,7 +237,7 @@ def _only_readable(error: _NoSessionsError, folder: Folder, options: _Options) -
     if len(result) > 1:
         raise UsageError(
             f"{error.path}: no session here, but {len(result)} files that can be read: "
-            f"{listing([str(one) for one in result])}; name one"
+            f"{listing([str(one) for one in result])}; name one, such as {result[0].path}"
         )
     return result[0]
 

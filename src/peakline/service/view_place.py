@@ -51,9 +51,10 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     result = resolve_hosts(path, session, host)
     if result == path or path == _STDIN:
         return _of_file(path, folder)
-    if isinstance(result, RankFiles):
+    job = result if host is None else resolve_hosts(path, session)
+    if isinstance(job, RankFiles):
         called = _last(os.path.realpath(path))
-        ranks = {f"{_flat(file.host)}{_SUFFIX}": file.path for file in result.hosts()}
+        ranks = {f"{_flat(file.host)}{_SUFFIX}": file.path for file in job.hosts()}
         return _made(folder, called, ranks, None if host is None else _flat(host))
     own = hosts(path)
     files = {_last(file.path): file.path for file in own}

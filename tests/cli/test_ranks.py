@@ -1,0 +1,73 @@
+"""Verbs on a folder that has a profile for each rank of a job."""
+
+import json
+
+import pytest
+from tests.repository.places import put
+
+from peakline.repository import Repository
+from peakline.service.view_place import find_place
+
+
+def trace(rank):
+    events = [
+        {"ph": "X", "cat": cat, "name": f"{name}{rank}", "pid": 7, "tid": 7, "ts": at, "dur": 10}
+        for cat, name, at in (("user_annotation", "ProfilerStep#", 5), ("cpu_op", "aten::r", 6))
+    ]
+    info = {"rank": rank, "world_size": 2}
+    return json.dumps({"distributedInfo": info, "traceEvents": events}).encode()
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Two ranks, whose names are those of each other, and a trace that is none of theirs."""
+    for rank, name in ((0, "rank1.json"), (1, "rank0.json")):
+        put(tmp_path / "job", name, content=trace(rank))
+    put(tmp_path / "job", "merged.json", content=trace(0))
+    return tmp_path / "job"
+
+
+def test_a_verb_for_several_hosts_answers_for_all_ranks(peakline, job):
+    run = peakline("ops", job)
+    assert run.code == 0
+    assert [line for line in run.out.splitlines() if line.startswith("host ")] == [
+        "host rank0",
+        "host rank1",
+    ]
+    other = "merged.json: chrome_trace: no rank of this job"
+    assert run.err == f"peakline: {job}: not in the job: {other}\n"
+
+
+def test_a_verb_for_one_takes_a_rank_or_a_host(peakline, job):
+    run = peakline("sql", job, "SELECT name FROM events")
+    assert (run.code, run.out) == (2, "")
+    assert "2 hosts, choose one with --rank or --host: rank0, rank1" in run.err
+    query = "SELECT name FROM events WHERE category = 'cpu_op'"
+    for choice, name in ((("--rank", 0), "aten::r0"), (("--host", "rank0"), "aten::r1")):
+        run = peakline("sql", job, query, *choice, "--format", "csv")
+        assert (run.out.split(), run.err) == (["name", name], "")
+    run = peakline("tool", "trace_viewer", job, "--rank", 1)
+    assert (run.code, "aten::r1" in run.out) == (0, True)
+    run = peakline("ops", job, "--rank", 1, "--host", "rank0")
+    assert (run.code, run.err) == (2, "peakline: --rank or --host, not both\n")
+    run = peakline("ops", job, "--rank", 5)
+    assert (run.code, run.err.endswith("no rank 5; there is: 0-1\n")) == (3, True)
+
+
+def test_a_rank_whose_file_says_another(peakline, tmp_path):
+    put(tmp_path, "rank0.json", "rank2.json", content=trace(0))
+    run = peakline("ops", tmp_path, "--rank", 2)
+    assert "no rank 2 (rank2 says it is 0); there is: 0" in run.err
+
+
+def test_a_list_of_sessions_says_that_there_is_a_job(peakline, job):
+    run = peakline("sessions", job)
+    assert "no sessions, but a profile for each rank of a job, 2 of chrome_trace" in run.out
+    assert json.loads(peakline("sessions", job, "--json").out) == []
+
+
+def test_the_page_shows_the_ranks_as_hosts(job, tmp_path):
+    place = find_place(str(job), None, "rank1", str(tmp_path))
+    assert (place.session, place.host) == ("job", "rank1")
+    (session,) = Repository(place.logdir).sessions()
+    assert [file.host for file in session.hosts()] == ["rank0", "rank1"]
