@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import pickle
+import zipfile
 from functools import partial
 
 import fsspec
@@ -10,9 +12,11 @@ import pytest
 from tests.each_row import each_row
 from tests.repository.places import put
 
+import peakline
 from peakline.engine import Engine
-from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.repository import RankFiles, Session, resolve, resolve_hosts
+from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
+from peakline.repository import RankFiles, Session, rank_files, rank_of_file, resolve, resolve_hosts
+from peakline.repository.confined import Confinement
 from peakline.repository.rank_names import rank_name, stem_of
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 1, "dur": 2}
@@ -265,6 +269,83 @@ def test_runs_one_after_the_other_are_no_job(tmp_path):
     newest = []
     assert isinstance(resolve_hosts(str(tmp_path), newest=lambda *one: newest.append(one)), str)
     assert [count for _, count in newest] == [2]
+
+
+def test_local_ranks_of_two_machines_are_one_job_where_they_say_so(place):
+    path, put_there = place
+    for node in range(2):
+        for local in range(3):
+            put_there(f"host-{'ab'[node]}/rank{local}.json", content=trace(node * 3 + local, 6))
+    put_there("host-b/rank1.json", content=b"")
+    expected = {"host-a/rank0": 0, "host-a/rank1": 1, "host-a/rank2": 2, "host-b/rank0": 3,
+                "host-b/rank1": None, "host-b/rank2": 5}  # fmt: skip
+    assert job_in(path) == expected
+    assert resolve_hosts(path, rank=5).endswith("host-b/rank2.json")
+    with pytest.raises(NotFoundError, match=r"no rank 4; there is: 0-3, 5$"):
+        resolve_hosts(path, rank=4)
+
+
+def test_snapshots_and_logs_alone_are_jobs(place):
+    path, put_there = place
+    put_there("0/stderr.log", "1/stderr.log", content=OOM)
+    put_there("2/stderr.log", content=b"nothing here\n")
+    assert list(job_in(path)) == ["0/stderr", "1/stderr"]
+    put_there("oom_rank-1.pickle", content=SNAPSHOT)
+    put_there("snap_rank0.pickle", "snap_rank1.pickle", content=SNAPSHOT)
+    assert job_in(path) == {"snap_rank0": 0, "snap_rank1": 1}
+    (other,) = resolve_hosts(path).others
+    assert str(other) == (
+        "oom_rank-1.pickle: torch_snapshot: not named as snap_rank0.pickle and the others"
+    )
+
+
+def test_a_job_in_folders_counts_before_a_log_beside_them(place):
+    path, put_there = place
+    put_there("train.log", content=OOM)
+    assert resolve_hosts(path) == f"{path}/train.log"
+    put_there("rank0/trace.json", "rank1/trace.json", content=trace())
+    assert list(job_in(path)) == ["rank0/trace", "rank1/trace"]
+    assert [str(one) for one in resolve_hosts(path).others] == [
+        "train.log: log: no rank of this job"
+    ]
+
+
+def test_links_and_pipes_in_a_job(tmp_path):
+    put(tmp_path, "rank0.json", "rank1.json", "other/rank0.json", content=trace())
+    (tmp_path / "rank2.json").symlink_to(tmp_path / "rank1.json")
+    (tmp_path / "rank3.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "round").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "rank4.json")
+    assert list(job_in(tmp_path)) == ["rank0", "rank1", "rank2"]
+    folders = tmp_path / "folders"
+    put(folders, "node0/rank0.json", "node1/rank1.json", content=trace())
+    (folders / "latest").symlink_to(folders / "node1")
+    (folders / "node0/up").symlink_to(folders)
+    assert sorted(job_in(folders).values()) == [0, 1]
+
+
+def test_a_confined_job_reads_nothing_outside(tmp_path):
+    put(tmp_path, "job/rank0.json", content=trace(0))
+    put(tmp_path, "secret.json", content=trace(7, 8))
+    (tmp_path / "job/rank1.json").symlink_to(tmp_path / "secret.json")
+    job = rank_files(str(tmp_path / "job"), confinement=Confinement((str(tmp_path / "job"),)))
+    first, second = job.hosts()
+    assert [file.confinement for file in (first, second)] == [job.confinement] * 2
+    assert [rank_of_file(file) for file in (first, second)] == [0, 1]  # the second by its name
+    with pytest.raises(ForbiddenError):
+        second.stamp()
+    assert pickle.loads(pickle.dumps(job)).hosts() == job.hosts()  # noqa: S301
+
+
+def test_a_job_in_an_archive(tmp_path):
+    archive = tmp_path / "job.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for rank in range(2):
+            file.writestr(f"rank{rank}.json", trace(rank))
+    job = resolve_hosts(f"zip://::{archive}")
+    assert [file.host for file in job.hosts()] == ["rank0", "rank1"]
+    with peakline.open(job.hosts()[1].path) as profile:
+        assert profile.rank_facts.rank == 1
 
 
 def test_several_jobs_are_named(place):

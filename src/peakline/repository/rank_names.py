@@ -139,7 +139,7 @@ def ranks_of_all(names: Sequence[RankName]) -> list[int | None]:
     places: dict[int, set[object]] = {}
     for one in names:
         if one.rank is not None:
-            places.setdefault(one.rank, set()).add(one.place)
+            places.setdefault(one.rank, set()).add((one.place, one.form))
     if any(len(seen) > 1 for seen in places.values()):
         return [None] * len(names)
     doubtful = [one.rank for one in names if one.rank is not None and not one.is_sure]

@@ -38,6 +38,8 @@ _MOST_FILES = 50_000
 _MOST_UNNAMED = 64
 _MOST_READ, _MOST_READ_REMOTE = 8192, 128
 """Files whose first bytes are read to learn their ranks."""
+_SILENT = 64
+"""Where so many say nothing of ranks, the next ones are not read."""
 _SAMPLES = 8
 """Of files whose names have one form, so many are looked at until one says its format."""
 _UNPACKED_BYTES = 256 << 20
@@ -68,7 +70,9 @@ class RankFiles(Session):
         Raises NotFoundError when one is gone, InputError when it cannot be read.
         """
         store = store_for(self.path, self.storage_options, self.confinement)
-        folders = {self.path, *(_parent(file.path) for file in self.files)}
+        folders = {self.path}
+        if "::" not in self.path:  # what a chain of file systems leads to is one listing
+            folders |= {_parent(file.path) for file in self.files}
         with reading(f"job {self.name!r}"):
             return tuple(store.folder(path).stamp() for path in sorted(folders))
 
@@ -354,7 +358,7 @@ def _named_job(form: str, files: Sequence[_File], look: _Look, path: str) -> _Jo
         )
     if len(several) == 1:
         job.others += [
-            _left_out(same, f"{form}: no rank beside {_example(several[0])}")
+            _left_out(same, f"{form}: not named as {_example(several[0])} and the others")
             for same in jobs.values()
             if same is not several[0]
         ]
@@ -374,12 +378,14 @@ def _deny(files: Sequence[_File], look: _Look) -> bool:
 
 
 def _is_one_world(files: Sequence[_File], look: _Look) -> bool:
-    """Whether the files say that they are different ranks of one world."""
+    """Whether the files, but for some that cannot be read, say that they are different ranks of one
+    world.
+    """
     if len(files) > (_MOST_READ_REMOTE if is_url(files[0].entry.path) else _MOST_READ):
         return False
-    facts = [look.facts(file.entry.path) for file in files]
+    facts = [one for file in files if (one := look.facts(file.entry.path)).rank is not None]
     ranks, worlds = {one.rank for one in facts}, {one.world_size for one in facts}
-    return None not in ranks and len(ranks) == len(files) and len(worlds) == 1
+    return len(ranks) == len(facts) > max(1, len(files) // 2) and len(worlds) == 1
 
 
 def _said_job(files: Sequence[_File], look: _Look) -> _Job | None:
@@ -387,7 +393,9 @@ def _said_job(files: Sequence[_File], look: _Look) -> _Job | None:
     worlds: dict[Hashable, dict[int, list[_File]]] = {}
     traces = [file for file in files if ".json" in file.name]
     most = _MOST_READ_REMOTE if files and is_url(files[0].entry.path) else _MOST_READ
-    for file in traces[:most]:
+    for number, file in enumerate(traces[:most]):
+        if number >= _SILENT and not worlds:
+            break
         facts = look.facts(file.entry.path)
         if facts.rank is not None and (facts.world_size or 0) > 1:
             world = worlds.setdefault((facts.world_size, facts.run), {})

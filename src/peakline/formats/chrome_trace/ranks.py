@@ -1,10 +1,10 @@
 """Which rank a trace of PyTorch is of: the members of its outermost object that say so.
 
 ``distributedInfo`` is written by ``torch.profiler`` when a process group is there as the window
-begins (``torch/profiler/profiler.py``), with numbers; for traces on demand Kineto writes it after
-the events, with every number as a text (``libkineto/src/output_json.cpp``). A ``rank`` of any
-other object, an event's arguments first of all, says nothing of the process: it may be the one
-inside a group, or another's.
+begins (``torch/profiler/profiler.py``); for traces on demand Kineto writes it after the events,
+with the ranks of a group as one text (``libkineto/src/output_json.cpp``). Every number is taken
+from a text as well. A ``rank`` of any other object, an event's arguments first of all, says nothing
+of the process: it may be the one inside a group, or another's.
 """
 
 from __future__ import annotations
