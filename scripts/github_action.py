@@ -31,7 +31,7 @@ SOURCES = (
 WITH_VALUE = frozenset(
     "max-peak max-growth-per-step max-fragmentation max-program-peak max-limit max-step-time"
     " max-p95-step-time max-input-wait max-compile max-idle baseline tolerance allocator config"
-    " session host max-unpacked".split()
+    " session host rank max-unpacked".split()
 )
 FLAGS = frozenset({"no-config", "strict"})
 """What ``limits`` may hold of the options of `peakline check`: which limits, and of what. None of

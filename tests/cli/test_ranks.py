@@ -54,6 +54,12 @@ def test_a_verb_for_one_takes_a_rank_or_a_host(peakline, job):
     assert (run.code, run.err.endswith("no rank 5; there is: 0-1\n")) == (3, True)
 
 
+def test_a_report_says_which_rank_it_is_of(peakline, job, tmp_path):
+    assert peakline("report", job, "-o", tmp_path / "a.html", "--rank", 0).code == 0
+    text = (tmp_path / "a.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    assert f"peakline report {job} -o {tmp_path}/a.html --rank 0" in text
+
+
 def test_a_rank_whose_file_says_another(peakline, tmp_path):
     put(tmp_path, "rank0.json", "rank2.json", content=trace(0))
     run = peakline("ops", tmp_path, "--rank", 2)

@@ -56,6 +56,7 @@ def report(
         answer = findings.answer_memory(profile, allocator=allocator)
         named = {"--allocator": allocator, "--title": title}
         named |= {"--session": reading.session, "--host": reading.host}
+        named |= {"--rank": None if reading.rank is None else str(reading.rank)}
         named |= {"--programs": reading.programs}
         words = ["peakline", "report", path, "-o", output]
         words += [word for name, value in named.items() if value for word in (name, value)]
