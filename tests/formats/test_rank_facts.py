@@ -5,6 +5,7 @@ import json
 
 import pytest
 from tests.each_row import each_row
+from tests.shared import DATA, shared
 
 import peakline
 from peakline.formats.chrome_trace.ranks import facts_of_ends
@@ -164,3 +165,34 @@ def test_logs_have_the_rank_before_their_lines(tmp_path, prefixes, rank):
         f"{second}the end\n"
     )
     assert opened(tmp_path, text.encode(), "train.log").rank == rank
+
+
+def plain_facts(path):
+    """What the whole file says, read as any JSON."""
+    with gzip.open(path) as file:
+        root = json.load(file)
+    root = root if isinstance(root, dict) else {}
+    info = root.get("distributedInfo", {})
+    config = info.get("pg_config", [])
+    return (
+        info.get("rank"), info.get("world_size"), info.get("backend", ""),
+        tuple((one["pg_desc"], tuple(one["ranks"])) for one in config), root.get("host_name", ""),
+        {e["pid"] for e in root.get("traceEvents", []) if e.get("cat") == "cpu_op"},
+    )  # fmt: skip
+
+
+def test_recorded_traces_say_what_a_plain_reader_reads():
+    """Two ranks of DDP on gloo among traces of one process."""
+    paths = sorted([*(DATA / "ranks").iterdir(), *(DATA / "chrome_trace").iterdir()])
+    ranks = []
+    for path in paths:
+        facts = shared(path).rank_facts
+        groups = tuple((one.description, one.ranks) for one in facts.groups)
+        said = facts.rank, facts.world_size, facts.backend, groups, facts.host_name
+        *expected, processes = plain_facts(path)
+        assert said == tuple(expected), path
+        assert {facts.process} - {None} <= processes, path
+        ends, _ = rank_facts_of(str(path), {}, budget=1 << 30)
+        assert (ends.rank, ends.world_size, ends.groups) == (said[0], said[1], facts.groups), path
+        ranks.append(facts.rank)
+    assert [rank for rank in ranks if rank is not None] == [0, 1]
