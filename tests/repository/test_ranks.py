@@ -124,7 +124,7 @@ def test_files_of_ranks_are_a_job(place, names, hosts):
         assert resolve(path, host=host).removeprefix(f"{path}/").startswith(host)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "names",
     [
         ["before.json", "after.json"],
@@ -133,16 +133,28 @@ def test_files_of_ranks_are_a_job(place, names, hosts):
         ["step_1.json", "step_2.json"],
         ["kineto_4711.json", "kineto_4822.json"],
         ["ep1.json", "ep2.json"],
+        ["stage0.json", "stage1.json"],
+        ["gpu1.json", "gpu2.json", "gpu4.json"],
+        ["1/trace.json", "2/trace.json"],
+        ["0/trace.json", "10/trace.json", "20/trace.json"],
+        ["node1_before.json", "node2_after.json"],
+        ["gpu0_a.json", "gpu1_b.json"],
+        ["pp512.json", "pp1024.json"],
+        ["before_rank0.json", "after_rank0.json"],
+        ["run1_rank0.json", "run2_rank0.json"],
     ],
 )
 def test_other_files_are_no_job_unless_they_say_so(place, names):
     path, put_there = place
-    put_there(*names, content=trace())
-    with pytest.raises(UsageError, match=rf"no session here, but {len(names)} files .*; name one"):
+    folder = "+".join(names).replace("/", "-")
+    path = f"{path}/{folder}"
+    put_there(*(f"{folder}/{name}" for name in names), content=trace())
+    some = f"no session here, but {len(names)} files .*; name one, such as "
+    with pytest.raises((InputError, UsageError), match=f"no sessions here|{some}"):
         resolve_hosts(path)
     for rank, name in enumerate(names):
-        put_there(name, content=trace(rank, len(names), at_end=bool(rank)))
-    assert len(job_in(path)) == len(names)
+        put_there(f"{folder}/{name}", content=trace(rank, len(names), at_end=bool(rank)))
+    assert sorted(job_in(path).values()) == list(range(len(names)))
     assert resolve_hosts(path, rank=1) == f"{path}/{names[1]}"
 
 

@@ -33,8 +33,10 @@ _NUMBER = re.compile(
 _FOLDER = re.compile(r"\d{1,5}")
 _TIME_DIGITS = 6
 """Digits of a date (``20261120``), of a time of day or of a time since 1970."""
-_ALONE_IS_LITTLE = {"ep", "mp", "sp", "cp", "local"}
-"""Words that mean something else as well (``ep3``: an epoch), unless others stand beside them."""
+_ALONE_IS_LITTLE = {"ep", "mp", "sp", "cp", "local", "stage"}
+"""Words that mean something else as well (``ep3``: an epoch; ``stage2`` of ZeRO), unless others
+stand beside them.
+"""
 
 _ENDINGS = re.compile(
     r"(?:\.pt)?(?:\.trace)?(?:\.xplane)?"
@@ -147,23 +149,38 @@ def ranks_of_all(names: Sequence[RankName]) -> list[int | None]:
     return [one.rank if one.is_sure or is_dense else None for one in names]
 
 
-_ALWAYS = {"rank", "worker", "task", "trainer", "node", "host", "machine"}
-_FROM_ZERO = frozenset(_PARALLEL.split("|"))
+_OF_RANKS = {"rank", "worker", "task", "trainer"}
+_OF_MACHINES = {"node", "host", "machine"}
 
 
 def differ_as_ranks(names: Sequence[RankName]) -> bool:
     """Whether files of such names are ranks of one job: their coordinates differ, and where only a
-    word says so that also stands before sizes (``tp2``, ``tp4``) or process ids, as those of ranks
-    do, from 0 or 1 on with few gaps.
+    word says so that also stands before sizes (``tp2``, ``gpu4``), runs or process ids, as those of
+    ranks do, from 0 on with few gaps.
     """
+    values = _varying(names)
+    if any(_is_of_ranks(word) or word in _OF_MACHINES for word in values):
+        return True
+    return bool(values) and all(
+        min(seen) == 0 and max(seen) <= 2 * len(seen) for seen in values.values()
+    )
+
+
+def are_ranks_alone(names: Sequence[RankName]) -> bool:
+    """Whether the word that differs says so, however else the names differ
+    (``host-a.rank0``, ``host-b.rank1``, but not ``node1_before``, ``node2_after``).
+    """
+    return any(map(_is_of_ranks, _varying(names)))
+
+
+def _is_of_ranks(word: str) -> bool:
+    return word in _OF_RANKS or word.endswith("rank")
+
+
+def _varying(names: Sequence[RankName]) -> dict[str, set[int]]:
+    """The numbers of each word that has several."""
     values: dict[str, set[int]] = {}
     for one in names:
         for word, number in one.place:
             values.setdefault(word, set()).add(number)
-    varying = {word: seen for word, seen in values.items() if len(seen) > 1}
-    if any(word in _ALWAYS or word.endswith("rank") for word in varying):
-        return True
-    return bool(varying) and all(
-        min(seen) <= (0 if word in _FROM_ZERO else 1) and max(seen) <= 2 * len(seen)
-        for word, seen in varying.items()
-    )
+    return {word: seen for word, seen in values.items() if len(seen) > 1}

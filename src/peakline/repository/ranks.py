@@ -21,6 +21,7 @@ from peakline.repository.files import HostFile
 from peakline.repository.names import is_name, listing
 from peakline.repository.rank_names import (
     RankName,
+    are_ranks_alone,
     differ_as_ranks,
     rank_name,
     ranks_of_all,
@@ -340,7 +341,9 @@ def _named_job(form: str, files: Sequence[_File], look: _Look, path: str) -> _Jo
     everyone = [file for same in forms.values() for file in same]
     if not differ_as_ranks([file.said for file in everyone]) or _deny(everyone, look):
         return None
-    if len({file.said.place for file in everyone}) == len(everyone):
+    said = [file.said for file in everyone]
+    is_one = len(forms) == 1 or are_ranks_alone(said) or _is_one_world(everyone, look)
+    if is_one and len({one.place for one in said}) == len(everyone):
         job.files = everyone
         return job
     jobs: dict[Hashable, list[_File]] = {}
@@ -363,7 +366,7 @@ def _named_job(form: str, files: Sequence[_File], look: _Look, path: str) -> _Jo
             if same is not several[0]
         ]
     job.files = several[0] if len(several) == 1 else everyone
-    return job
+    return job if several or is_one else None
 
 
 def _deny(files: Sequence[_File], look: _Look) -> bool:
