@@ -15,7 +15,15 @@ from tests.repository.places import put
 import peakline
 from peakline.engine import Engine
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
-from peakline.repository import RankFiles, Session, rank_files, rank_of_file, resolve, resolve_hosts
+from peakline.repository import (
+    RankFiles,
+    Session,
+    rank_files,
+    rank_of_file,
+    readable,
+    resolve,
+    resolve_hosts,
+)
 from peakline.repository.confined import Confinement
 from peakline.repository.rank_names import rank_name, stem_of
 
@@ -70,6 +78,7 @@ def job_in(path):
         ("kineto_3.json", 3, "kineto3", "kineto_3"),
         ("global_rank_7.json", 7, "rank7", "global_rank_7"),
         ("dp0_tp1.json", None, "dp0 tp1", "dp0_tp1"),
+        ("dp0_pp0_tp1_dcp0_ep1_rank1.json", 1, "dcp0 dp0 ep1 pp0 rank1 tp1", None),
         ("tp_rank_0_pp_rank_1.json", None, "pprank1 tprank0", "tp_rank_0_pp_rank_1"),
         ("local_rank_3.json", None, "localrank3", "local_rank_3"),
         ("1700000000.5-TP-0-DP-1.trace.json.gz", None, "dp1 tp0", "1700000000.5-TP-0-DP-1"),
@@ -386,7 +395,10 @@ def test_an_empty_rank_is_one_of_the_job(place):
     path, put_there = place
     put_there("rank0.json", content=b"")
     put_there("rank1.json", "rank2.json", content=trace())
-    assert job_in(path) == {"rank0": 0, "rank1": 1, "rank2": 2}
+    # The only one of a machine, in a name that no other has.
+    put_there("host-b_rank3.json", "host-c_rank4.json", content=b"")
+    put_there("rank5_notes.json", content=b"{}")
+    assert list(job_in(path).values()) == [0, 1, 2, 3, 4]
 
 
 def test_what_is_no_profile_makes_no_job(place):
@@ -396,14 +408,25 @@ def test_what_is_no_profile_makes_no_job(place):
         resolve_hosts(path)
 
 
-def test_a_thousand_files_are_not_all_read(tmp_path, monkeypatch):
-    put(tmp_path, *(f"rank{rank}.json" for rank in range(1000)), content=trace())
-    opened = []
-    real = "peakline.repository.readable._opened"
-    from peakline.repository import readable
+@pytest.fixture
+def reads(monkeypatch):
+    """The files that are opened for their first bytes."""
+    result, real = [], readable._opened
+    monkeypatch.setattr(
+        readable, "_opened", lambda path, *more: result.append(path) or real(path, *more)
+    )
+    return result
 
-    before = readable._opened
-    monkeypatch.setattr(real, lambda path, *more: opened.append(path) or before(path, *more))
+
+def test_a_thousand_files_are_not_all_read(tmp_path, reads):
+    put(tmp_path, *(f"rank{rank}.json" for rank in range(1000)), content=trace())
     assert len(job_in(tmp_path)) == 1000
     assert resolve_hosts(str(tmp_path), rank=999).endswith("rank999.json")
-    assert len(opened) < 10
+    assert len(reads) < 10
+
+
+def test_files_that_say_nothing_of_ranks_are_not_all_read(tmp_path, reads):
+    put(tmp_path, *(f"deep/run{number}.json" for number in range(300)), content=trace())
+    with pytest.raises(InputError):
+        resolve_hosts(str(tmp_path))
+    assert len(reads) <= 64

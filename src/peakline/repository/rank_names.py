@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_PARALLEL = "tp|dp|pp|ep|cp|sp|mp|data|tensor|model|pipeline|pipe|expert|context|sequence"
+_PARALLEL = "tp|dp|pp|ep|cp|dcp|sp|mp|data|tensor|model|pipeline|pipe|expert|context|sequence"
 _COORDINATE = (
     rf"(?:{_PARALLEL}|node|local|group|global_local)(?:[_\-. ]?parallel)?[_\-. ]?rank"
-    r"|tp|dp|pp|ep|cp|sp|mp|node|host|machine|gpu|device|stage|replica|shard|local|process|proc"
+    r"|tp|dp|pp|ep|cp|dcp|sp|mp|node|host|machine|gpu|device|stage|replica|shard|local|process|proc"
 )
 _RANK = r"(?:global|world)?[_\-. ]?rank"
 _WEAK = "worker|trainer|task|kineto"

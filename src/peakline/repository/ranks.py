@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from peakline.deadline import check_deadline
 from peakline.errors import NotFoundError, PeaklineError, UsageError
@@ -131,7 +131,10 @@ def job_of_sessions(
     Where the directories' names say nothing, their recordings of PyTorch must: as different ranks
     of one world, written within an hour.
     """
-    are_named = differ_as_ranks([rank_name(f"{one.name}/") for one in sessions])
+    # Of ten thousand sessions that are none, one name is looked at.
+    said = takewhile(lambda one: one.is_rank, (rank_name(f"{one.name}/") for one in sessions))
+    names = list(said)
+    are_named = len(names) == len(sessions) and differ_as_ranks(names)
     look = _Look(storage_options, sessions[0].confinement)
     files: list[_File] = []
     ranks: set[int] = set()
