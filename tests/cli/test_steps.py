@@ -200,16 +200,16 @@ def test_a_large_part_of_the_time_stays_longer_than_the_begin(
 MULTIHOST = DATA / "sessions" / "tf2_multihost"
 
 
-def test_every_host_of_a_session(peakline):
+def test_the_steps_of_all_ranks_are_one_table(peakline):
     run = peakline("steps", MULTIHOST)
     assert (run.code, run.err) == (0, "")
-    heads = [line for line in run.out.splitlines() if line.startswith("host localhost_")]
-    assert heads == ["host localhost_47507", "host localhost_56665"]
-    assert "\nno collectives are recorded: whether a host keeps the others waiting is" in run.out
+    assert "no collectives are recorded: who waits for whom is not known" in run.out
     result = json.loads(peakline("steps", MULTIHOST, "--json").out)
-    assert list(result) == ["hosts", "findings", "straggler"]
-    alone = json.loads(peakline("steps", MULTIHOST, "--host", "localhost_56665", "--json").out)
-    assert result["hosts"][1] == alone
+    steps = {row["step"]: row for row in result["steps"]}
+    for host in ("localhost_47507", "localhost_56665"):
+        alone = json.loads(peakline("steps", MULTIHOST, "--host", host, "--json").out)
+        own = {row["name"]: row["wall_ps"] for row in alone["steps"]}
+        assert {name: steps[name]["max_wall_ps"] for name in own} == own
 
 
 def test_a_host_that_cannot_be_read_is_one_line(peakline, tmp_path):
@@ -218,7 +218,7 @@ def test_a_host_that_cannot_be_read_is_one_line(peakline, tmp_path):
     os.truncate(session.host("b").path, 7)
     run = peakline("steps", session.path)
     assert run.code == 0
-    assert "\n36 steps, train 170 to train 205\n" in run.out
+    assert "(job of 1 rank, xplane)" in run.out
     (line,) = run.err.splitlines()
     assert line.startswith("peakline: warning: left out: ")
     assert peakline("steps", session.path, "--strict").code == 3
@@ -230,9 +230,11 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
         (tmp_path / name).write_bytes(content)
     session = session_of(tmp_path / "session", {name: tmp_path / name for name in files})
     out = peakline("steps", session.path).out
-    assert "\nstraggler: the other hosts wait for b: 50% of the step time (5.000 ms in" in out
+    assert out.startswith(
+        "b keeps 1 other rank waiting: a step takes 10.000 ms, without it 5.000 ms (-50%)\n"
+    )
     result = json.loads(peakline("steps", session.path, "--json").out)
-    assert (result["straggler"]["name"], result["straggler"]["often"]) == ("b", 1.0)
+    assert {row["longest"] for row in result["steps"]} == {"b"}
 
 
 def test_the_line_about_the_host_that_the_others_wait_for():
@@ -387,18 +389,20 @@ def test_short_times_have_digits(monkeypatch, peakline, tmp_path, ps, text):
     assert peakline("ops", path).out.splitlines()[-1].strip().startswith(f"{text}  ")
 
 
-def test_a_session_of_several_hosts_is_told_host_after_host(peakline):
+def test_the_ops_of_all_ranks_are_one_table(peakline):
     session = DATA / "sessions/tf2_multihost"
     run = peakline("ops", session, "--top", "1")
     assert (run.code, run.err) == (0, "")
-    heads = [line for line in run.out.splitlines() if line.startswith("host localhost")]
-    assert heads == ["host localhost_47507", "host localhost_56665"]
-    result = json.loads(peakline("ops", session, "--json", "--top", "1").out)
-    assert [host["profile"]["host"] for host in result["hosts"]] == [
-        "localhost_47507", "localhost_56665",
-    ]  # fmt: skip
-    alone = json.loads(peakline("ops", session, "--host", "localhost_47507", "--json").out)
-    assert alone["ops"][0] == result["hosts"][0]["ops"][0]
+    assert "self time in the whole profile, median of the ranks\n" in run.out
+    (row,) = json.loads(peakline("ops", session, "--json", "--top", "1").out)["ops"]
+    assert (row["op"], row["side"], row["max_rank"]) == ("matmul", "host", "localhost_56665")
+    alone = [
+        json.loads(peakline("ops", session, "--host", f"localhost_{host}", "--json").out)["ops"][0]
+        for host in (56665, 47507)
+    ]
+    assert [one["op"] for one in alone] == ["matmul", "matmul"]
+    assert [row["max_ps"], row["min_ps"]] == [one["self_ps"] for one in alone]
+    assert peakline("ops", session, "--sort", "count").code == 2
 
 
 @pytest.mark.parametrize("category", [{"cat": "Op"}, {}], ids=["categories", "none"])

@@ -9,9 +9,13 @@ import click
 import peakline
 from peakline import document
 from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
+from peakline.document.job import job_document
+from peakline.document.job_tables import ops_rows, ops_table
 from peakline.errors import UsageError
 from peakline.render import terminal
+from peakline.render.terminal.output import print_json
 
 if TYPE_CHECKING:
     from peakline.timing.ops.places import By
@@ -60,22 +64,38 @@ _COLUMN = {
 @reading_options(
     click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option
 )
+@readers_options
 def ops(
     path: str,
     top: int | None,
     sort: str,
     by: By | None,
     reading: Reading,
+    readers: Readers,
     *,
     kernels: bool,
     json: bool,
 ) -> None:
-    """List the ops that take most time, on devices and the host."""
+    """List the ops that take most time, on devices and the host.
+
+    Of several ranks: the median of the ranks, and the rank on which it is most.
+    """
     if by and kernels:
         raise UsageError("--by is about ops, --kernels about kernels; give one of them")
     if by not in {None, "shape"} and sort in {"median", "max"}:
         raise UsageError(f"--by {by} has no {sort}: sort by self, total or count")
 
+    result = reading.find(path)
+    if is_job(result):
+        if by not in {None, "function"} or sort != "self":
+            raise UsageError("of several ranks ops are sorted by self time; choose one with --rank")
+        answer = job_answer(result, reading, readers)
+        side = by or ("kernel" if kernels else "op")
+        if json:
+            print_json(job_document(answer) | {"ops": ops_rows(answer, side)[:top]})
+        else:
+            terminal.print_job_table(answer, path, ops_table(answer, side, top))
+        return
     column = _COLUMN[sort]
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
@@ -91,4 +111,4 @@ def ops(
             terminal.print_ops(profile, table, top, sort)
         return None
 
-    answer_hosts(path, reading, document_of, json=json)
+    answer_hosts(path, reading, document_of, json=json, result=result)

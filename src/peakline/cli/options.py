@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 import peakline
-from peakline import document, repository, timing
+from peakline import repository
 from peakline.errors import PeaklineError, StrictError, UsageError, fault_of
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from peakline.repository import Session
     from peakline.repository.readable import Readable
     from peakline.tables import ProfileWarning
-    from peakline.timing.steps.stragglers import HostSteps
 
 
 class Argument(click.Argument):
@@ -213,7 +212,6 @@ def answer_hosts(
     *,
     json: bool,
     besides: frozenset[str] = frozenset(),
-    with_straggler: bool = False,
     result: str | Session | None = None,
 ) -> None:
     """Answer about every host that ``path`` means (what `Reading.find` says, or has said:
@@ -222,8 +220,7 @@ def answer_hosts(
     ``document_of`` gets the open profile and prints for a person, or with ``json`` returns the
     document: printed alone for one host, of several as a list under ``hosts``. Warnings of the
     kinds ``besides`` are not repeated. A host that cannot be read is one line on standard error,
-    unless ``strict`` or none can: then it is raised. ``with_straggler`` says of several hosts in
-    the end which one the others wait for.
+    unless ``strict`` or none can: then it is raised.
     """
     result = reading.find(path) if result is None else result
     if isinstance(result, str):
@@ -237,7 +234,6 @@ def answer_hosts(
     documents: list[Document] = []
     warnings: list[ProfileWarning] = []
     failures: list[PeaklineError] = []
-    steps: list[tuple[str, HostSteps]] = []
     shown = 0
     for file in result.hosts():
         try:
@@ -245,8 +241,6 @@ def answer_hosts(
                 if not json:
                     show([*([""] if shown else []), Text(f"host {file.host}", "bold")])
                 one = document_of(profile)
-                if with_straggler and (own := timing.host_steps_of(profile)) is not None:
-                    steps.append((file.host, own))
                 if one is not None:
                     documents.append(one)
                 warnings += [w for w in profile.warnings if w.kind not in besides]
@@ -264,8 +258,6 @@ def answer_hosts(
     if failures and not shown:
         raise failures[0]
     if json:
-        print_json(document.hosts_document(documents, steps if with_straggler else None))
-    elif with_straggler and (text := document.waiting_text(steps)):
-        show(["", Text(text, hang=2)])
+        print_json({"hosts": documents})
     print_warnings(warnings)
     print_left_out(failures)

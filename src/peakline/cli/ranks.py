@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
@@ -14,6 +14,7 @@ from peakline.cli.options import EXECUTORS, Reading, scheduler_option, workers_o
 from peakline.cli.progress import of_hosts
 from peakline.errors import StrictError, UsageError
 from peakline.render.terminal.output import print_left_out
+from peakline.repository.names import newest_of_workers
 
 if TYPE_CHECKING:
     from peakline.jobs import JobAnswer
@@ -51,6 +52,15 @@ def readers_options(verb: _Verb) -> _Verb:
         verb(readers=Readers(executor, workers, scheduler), **given)
 
     return _executor_option(workers_option(scheduler_option(read)))
+
+
+def is_job(result: str | Session) -> TypeGuard[Session]:
+    """Whether what a path means are several ranks. The recordings of one worker are none: they are
+    of one after the other.
+    """
+    if isinstance(result, str):
+        return False
+    return len(newest_of_workers([(file.host,) for file in result.hosts()])) > 1
 
 
 def job_answer(session: Session, reading: Reading, readers: Readers) -> JobAnswer:

@@ -7,8 +7,12 @@ import click
 import peakline
 from peakline import document, findings
 from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
+from peakline.document.job import job_document
+from peakline.document.job_tables import steps_rows, steps_table
 from peakline.render import terminal
+from peakline.render.terminal.output import print_json
 
 
 @click.command(
@@ -22,12 +26,21 @@ from peakline.render import terminal
 )
 @path_argument
 @reading_options(json_option)
-def steps(path: str, reading: Reading, *, json: bool) -> None:
+@readers_options
+def steps(path: str, reading: Reading, readers: Readers, *, json: bool) -> None:
     """Say how long steps take, what on, and which stand out.
 
     What the time of the median step goes to, which steps are slow and why, and what is worth
-    fixing.
+    fixing. Of several ranks each step over all of them, and who is longest in it.
     """
+    result = reading.find(path)
+    if is_job(result):
+        answer = job_answer(result, reading, readers)
+        if json:
+            print_json(job_document(answer) | {"steps": steps_rows(answer)})
+        else:
+            terminal.print_job_table(answer, path, steps_table(answer))
+        return
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
@@ -36,4 +49,4 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
         return None
 
     besides = frozenset({findings.NO_STEPS})
-    answer_hosts(path, reading, document_of, json=json, besides=besides, with_straggler=True)
+    answer_hosts(path, reading, document_of, json=json, besides=besides, result=result)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 import peakline
@@ -16,15 +14,11 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
-from peakline.cli.ranks import Readers, job_answer, readers_options
+from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
 from peakline.document.job import job_document
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json
-from peakline.repository.names import newest_of_workers
-
-if TYPE_CHECKING:
-    from peakline.repository import Session
 
 
 @click.command(
@@ -55,8 +49,7 @@ def summarise(
 ) -> None:
     """Print the summary of what ``path`` means: of a profile, or of all ranks of a job."""
     result = reading.find(path)
-    # The recordings of one worker are no ranks: they are of one after the other.
-    if not isinstance(result, str) and len(newest_of_workers(_named(result))) > 1:
+    if is_job(result):
         answer = job_answer(result, reading, readers or Readers())
         if json:
             print_json(job_document(answer))
@@ -74,7 +67,3 @@ def summarise(
 
     said = frozenset({findings.NOTHING, findings.NO_STEPS})
     answer_hosts(path, reading, document_of, json=json, besides=said, result=result)
-
-
-def _named(session: Session) -> list[tuple[str]]:
-    return [(file.host,) for file in session.hosts()]

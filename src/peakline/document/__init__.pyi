@@ -5,11 +5,9 @@ from peakline.document.diff import diff_document as diff_document
 from peakline.document.fit import fit_document as fit_document
 from peakline.document.graph import NO_GRAPH as NO_GRAPH
 from peakline.document.graph import graph_document as graph_document
-from peakline.document.hosts import hosts_document as hosts_document
 from peakline.document.hosts import hosts_text as hosts_text
 from peakline.document.hosts import straggler_text as straggler_text
 from peakline.document.job import job_document as job_document
-from peakline.document.hosts import waiting_text as waiting_text
 from peakline.document.live import between_sentence as between_sentence
 from peakline.document.memory import live_at as live_at
 from peakline.document.memory import memory_document as memory_document

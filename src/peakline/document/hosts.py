@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from peakline.document.model import Table, columns_of
-from peakline.findings.kinds.straggler import of_hosts
-from peakline.repository.names import newest_of_workers
 from peakline.text import time_text
 from peakline.timing.steps.stragglers import HostSteps, communicates, longer_host
 from peakline.timing.steps.variation import Straggler
-
-
-def hosts_document(
-    documents: Sequence[Mapping[str, object]], steps: Sequence[tuple[str, HostSteps]] | None = None
-) -> dict[str, object]:
-    """What ``--json`` prints of several hosts: the ``documents`` of each, and of their ``steps``,
-    where they are given, whom the others wait for.
-    """
-    hosts: dict[str, object] = {"hosts": list(documents)}
-    if steps is None:
-        return hosts
-    newest = newest_of_workers([*steps])
-    longer = longer_host(newest)
-    finding = None if longer is None else of_hosts(longer, len(newest))
-    return hosts | {
-        "findings": [] if finding is None else [finding.as_json()],
-        "straggler": None if longer is None else asdict(longer.straggler),
-    }
-
-
-def waiting_text(steps: Sequence[tuple[str, HostSteps]]) -> str:
-    """Whom the others wait for, in one line; nothing where all are recordings of one worker, which
-    wait for nobody.
-    """
-    newest = newest_of_workers([*steps])
-    if len(newest) < 2 and len(newest) != len(steps):
-        return ""
-    return hosts_text(newest)[1]
 
 
 def hosts_text(hosts: Sequence[tuple[str, HostSteps]]) -> tuple[Straggler | None, str]:

@@ -100,7 +100,7 @@ def who_text(members: Sequence[Member], of: int) -> str:
     if not members:
         return "no rank"
     if len(members) == of and of > 1:
-        return f"all {of} ranks"
+        return "both ranks" if of == 2 else f"all {of} ranks"
     if len(members) >= _SHARED * of and of > MOST_RANKS:
         return f"{len(members)} of {of} ranks"
     return names_text(members)
@@ -313,7 +313,7 @@ def memory_line(memory: JobMemory) -> str:
         return f"peak {size_text(int(peaks[0]))} on {memory.members[0].title}"
     low, high = memory.members[memory.emptiest].title, memory.members[memory.fullest].title
     if int(peaks.max()) == int(peaks.min()):
-        return f"peak {size_text(int(peaks[0]))} on all {peaks.size} ranks"
+        return f"peak {size_text(int(peaks[0]))} on {who_text(memory.members, peaks.size)}"
     return (
         f"peak {size_text(int(np.median(peaks)))} (median of {peaks.size}), "
         f"{size_text(int(peaks.min()))} on {low} to {size_text(int(peaks.max()))} on {high}"
@@ -384,10 +384,9 @@ def _time_lines(answer: JobAnswer) -> list[Line]:
     steps = times.step[np.isfinite(times.step)]
     if not steps.size:
         return []
-    low, middle, high = (time_text(round(float(f(steps)))) for f in (np.min, np.median, np.max))
-    result: list[Line] = [
-        ("time", "step", f"{middle} (median of the ranks' mean steps), {low} to {high}")
-    ]
+    low, high = time_text(round(float(steps.min()))), time_text(round(float(steps.max())))
+    middle = time_text(round(answer.replay.recorded_ps))
+    result: list[Line] = [("time", "step", f"{middle} (mean), {low} to {high} by rank")]
     if answer.waiting_share is not None and answer.transfer_share is not None:
         compute = float(np.nansum(times.compute) / np.nansum(times.step))
         text = (

@@ -138,16 +138,9 @@ class JobAnswer:
         """What a mean step of each member goes to."""
         members, paired = self.job.members, self.paired
         rows, many = paired.rows, len(self.job.members)
-        exposed = np.zeros(rows.member.size, np.int64)
-        for number, member in enumerate(members):
-            mine = np.flatnonzero(rows.member == number)
-            calls, place = member.calls, rows.place[mine]
-            worked = calls.worked_end[place] - calls.worked_arrive[place]
-            exposed[mine] = (paired.end - paired.arrive)[mine] - worked
-        exposed = np.maximum(exposed, 0)
-        inside, known = rows.step >= 0, paired.transfer >= 0
+        before, after = self._exposed
+        inside = rows.step >= 0
         steps = np.array([max(len(one.labels), 1) for one in members], np.float64)
-        after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
 
         def summed(values: Int64Array) -> Float64Array:
             own = np.bincount(rows.member[inside], values[inside], many)
@@ -159,10 +152,37 @@ class JobAnswer:
         return RankTimes(
             np.array([_mean(one.steps.wall) for one in members]),
             np.array([_mean(_computes(one)) for one in members]),
-            summed(exposed - after),
+            summed(before),
             summed(after),
             late,
         )
+
+    @cached_property
+    def waiting_by_step(self) -> Float64Array:
+        """Members x steps of the job: what `RankTimes.waiting` is of each step, in ps."""
+        rows, shape = self.paired.rows, (len(self.job.members), max(len(self.job.steps), 1))
+        result = np.zeros(shape)
+        inside = rows.step >= 0
+        before = self._exposed[0]
+        np.add.at(result, (rows.member[inside], rows.step[inside]), before[inside])
+        return result
+
+    @cached_property
+    def _exposed(self) -> tuple[Int64Array, Int64Array]:
+        """Of each row of the collectives what nothing else ran beside: until the last member came,
+        and after.
+        """
+        paired, rows = self.paired, self.paired.rows
+        exposed = np.zeros(rows.member.size, np.int64)
+        for number, member in enumerate(self.job.members):
+            mine = np.flatnonzero(rows.member == number)
+            calls, place = member.calls, rows.place[mine]
+            own = calls.worked_end[place] - calls.worked_arrive[place]
+            exposed[mine] = (paired.end - paired.arrive)[mine] - own
+        exposed = np.maximum(exposed, 0)
+        known = paired.transfer >= 0
+        after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
+        return exposed - after, after
 
     @property
     def waiting_share(self) -> float | None:

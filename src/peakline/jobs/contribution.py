@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
@@ -25,6 +25,7 @@ from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.peak.explained import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Names
+from peakline.tables.joins import summed
 from peakline.tables.profile_facts import is_moment
 from peakline.tables.rank_facts import RankFacts
 from peakline.timing.collectives import CollectiveRows
@@ -42,6 +43,7 @@ VERSION = 1
 _NAMES = 48
 """So many ops, and as many functions, of a rank are compared with its peers': those that take
 most."""
+_OPS = 64
 _GROUPS = 64
 """So many kinds of buffers at the peak are compared; the rest is one number."""
 _FINDINGS = 12
@@ -172,6 +174,18 @@ class Work(Packed):
 
 
 @dataclass(frozen=True, eq=False)
+class Ops(Packed):
+    """The ops of a profile that take most self time on each side (``device``, ``host``), and its
+    kernels (``kernel``): what `peakline ops` lists.
+    """
+
+    side: tuple[str, ...]
+    name: tuple[str, ...]
+    self_ps: Int64Array
+    count: Int64Array
+
+
+@dataclass(frozen=True, eq=False)
 class Participant:
     """A process, or one of several devices of a process that wait for each other."""
 
@@ -218,6 +232,7 @@ class Contribution:
     has_time: bool
     is_moment: bool
     participants: tuple[Participant, ...]
+    ops: Ops
     memory: tuple[RankMemory, ...]
     no_memory: str
     to_record: str
@@ -247,6 +262,7 @@ def contribution_of(profile: Profile) -> Contribution:
         has_time=bool(times.rows),
         is_moment=is_moment(profile),
         participants=participants,
+        ops=_ops(profile),
         memory=_memory(memory),
         no_memory="" if memory.allocators else memory.nothing,
         to_record=memory.to_record,
@@ -428,6 +444,36 @@ def _work(profile: Profile, device: int) -> Work:
         np.array(count, np.int32).reshape(shape),
         *_shapes(profile, names, steps),
     )
+
+
+def _ops(profile: Profile) -> Ops:
+    rows: list[tuple[str, str, int, int]] = []
+    if "op_stats" in profile.tables and profile.has_rows("op_stats"):
+        table = profile.columns("op_stats")
+        sides = table.names("side")
+        for side in ("device", "host"):
+            own = table.take(np.flatnonzero(sides.codes == sides.code_of(side)))
+            columns = own.names("op"), own.array("self_ps"), own.array("occurrences")
+            rows += ((side, *row) for row in _most(*columns))
+    if "kernels" in profile.tables and profile.has_rows("kernels"):
+        own = profile.columns("kernels")
+        columns = own.names("kernel"), own.array("total_ps"), own.array("occurrences")
+        rows += (("kernel", *row) for row in _most(*columns))
+    return Ops(
+        tuple(row[0] for row in rows),
+        tuple(row[1] for row in rows),
+        np.array([row[2] for row in rows], np.int64),
+        np.array([row[3] for row in rows], np.int64),
+    )
+
+
+def _most(names: Names, ps: Int64Array, count: Int64Array) -> Iterator[tuple[str, int, int]]:
+    """Those that take most time by name, with what equal names take together."""
+    used, place = np.unique(names.codes, return_inverse=True)
+    total, often = summed(place, ps, used.size), summed(place, count, used.size)
+    for k in np.argsort(-total, kind="stable")[:_OPS].tolist():
+        code = int(used[k])
+        yield names.values[code] if code >= 0 else "", int(total[k]), int(often[k])
 
 
 def _shapes(

@@ -33,9 +33,8 @@ for that."""
 class Replay:
     """What a job's collectives depend on, to be replayed with other work or transfers.
 
-    A step lasts from its begin to that of the next, or to its end. Compared are the steps whose
-    collectives all members recorded that record such: where one is missing, nobody can say what
-    part of the others' time was waiting for it.
+    Compared are the steps whose collectives all members recorded that record such: where one is
+    missing, nobody can say what part of the others' time was waiting for it.
     """
 
     job: Job
@@ -294,18 +293,16 @@ class _Edges:
 def _edges(job: Job, paired: Paired) -> _Edges:
     columns: list[list[int]] = [[] for _ in range(3)]
     since: list[int] = []
-    until: list[int] = []
     step: list[int] = []
     bounds = np.zeros((3, len(job.members)), np.int64)
     for number, member in enumerate(job.members):
         steps = member.steps
         if not member.labels:
             continue
-        places = [job.steps[label] for label in member.labels]
-        order = np.argsort(steps.begin, kind="stable").tolist()
         base = len(columns[0])
-        row = {own: base + 2 * k for k, own in enumerate(order)}
-        for k, own in enumerate(order):
+        for own in np.argsort(steps.begin, kind="stable").tolist():
+            since.append(len(columns[0]))
+            step.append(job.steps[member.labels[own]])
             for time, worked in (
                 (steps.begin[own], steps.worked_begin[own]),
                 (steps.end[own], steps.worked_end[own]),
@@ -313,10 +310,6 @@ def _edges(job: Job, paired: Paired) -> _Edges:
                 columns[0].append(number)
                 columns[1].append(int(time) + member.zero_ps)
                 columns[2].append(int(worked))
-            follows = k + 1 < len(order) and places[order[k + 1]] == places[own] + 1
-            since.append(row[own])
-            until.append(row[order[k + 1]] if follows else row[own] + 1)
-            step.append(places[own])
         bounds[:, number] = (
             columns[1][base], int(steps.worked_begin.min()), int(steps.worked_end.max()),
         )  # fmt: skip
@@ -324,7 +317,7 @@ def _edges(job: Job, paired: Paired) -> _Edges:
     time -= paired.clocks.ahead(own, time)
     bounds[0] -= paired.clocks.ahead(np.arange(len(job.members)), bounds[0])
     return _Edges(
-        own, time, worked, np.array(since, np.int64), np.array(until, np.int64),
+        own, time, worked, np.array(since, np.int64), np.array(since, np.int64) + 1,
         np.array(step, np.int64), (bounds[0], bounds[1], bounds[2]),
     )  # fmt: skip
 

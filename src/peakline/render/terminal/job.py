@@ -12,25 +12,20 @@ from peakline.document.job import (
     shared_findings,
     who_text,
 )
+from peakline.document.model import Table
 from peakline.jobs.answer import JobAnswer
 from peakline.render.terminal.layout import Indented
 from peakline.render.terminal.screen import Shown, Text, in_order, indented, severity_style, show
 from peakline.render.terminal.table import Labelled
 from peakline.safe_text import one_line
+from peakline.text import counted
 
 _ROOTS = 2
 
 
 def print_job(answer: JobAnswer, path: str) -> None:
     """Print what the ranks do together, what they wait for, and what differs."""
-    job = answer.job
-    form = job.profiles[0].format if job.profiles else ""
-    parts: list[Shown] = [
-        Text(headline(answer), "bold", 2),
-        Text(f"{one_line(path)} (job of {len(job.firsts):,} ranks, {form})", "dim", is_prose=False),
-        "",
-        Labelled(job_lines(answer)),
-    ]
+    parts: list[Shown] = [*_head(answer, path), "", Labelled(job_lines(answer))]
     if answer.roots:
         parts += ["", Text("what the others wait for", "bold")]
         for number, root in enumerate(answer.roots[:_ROOTS], 1):
@@ -43,6 +38,20 @@ def print_job(answer: JobAnswer, path: str) -> None:
         parts += [indented(str(table.rest[0]))] if table.rest else []
     parts += _findings(answer)
     show(parts)
+
+
+def print_job_table(answer: JobAnswer, path: str, table: Table) -> None:
+    """Print one table about all ranks."""
+    parts = [*_head(answer, path), "", Text(table.title, "bold"), in_order(table)]
+    parts += [indented(str(table.rest[0]))] if table.rest else []
+    show(parts)
+
+
+def _head(answer: JobAnswer, path: str) -> list[Shown]:
+    job = answer.job
+    form = job.profiles[0].format if job.profiles else ""
+    line = f"{one_line(path)} (job of {counted(len(job.firsts), 'rank')}, {form})"
+    return [Text(headline(answer), "bold", 2), Text(line, "dim", is_prose=False)]
 
 
 def _findings(answer: JobAnswer) -> list[Shown]:
