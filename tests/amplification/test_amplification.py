@@ -114,7 +114,7 @@ def test_some_of_the_worst_files_take_their_share(cases, most):
 @pytest.mark.parametrize(
     "made",
     [
-        [pairs.kinds],
+        pytest.param([pairs.kinds], marks=pytest.mark.nightly),
         pytest.param([pairs.shapes, pairs.allocators, pairs.failures], marks=pytest.mark.nightly),
     ],
 )

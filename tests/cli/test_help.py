@@ -264,7 +264,10 @@ TABS = {
 """What is typed before a Tab, and the line behind it."""
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "shell",
+    ["bash", *(pytest.param(one, marks=pytest.mark.nightly) for one in SHELLS if one != "bash")],
+)
 def test_a_tab_in_a_shell(home, shell):
     if (program := shutil.which(shell)) is None:
         pytest.skip(f"{shell} is not installed here")

@@ -63,7 +63,7 @@ def test_the_kernels_are_compiled_against_the_stable_abi():
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param(SMALL.__contains__, id="small files"),
+        pytest.param(SMALL.__contains__, id="small files", marks=pytest.mark.nightly),
         pytest.param(lambda _name: True, id="all formats", marks=pytest.mark.nightly),
     ],
 )

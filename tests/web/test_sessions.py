@@ -262,6 +262,7 @@ def test_sessions_are_picked_and_compared(page, server):
     )
 
 
+@pytest.mark.nightly
 def test_the_keyboard_chooses_picks_and_opens(page, server):
     open_view(page, server, sort="name", q="tf2")
     assert names(page) == ["tf2_cnn", "tf2_multihost", "tf2_two_devices"]
