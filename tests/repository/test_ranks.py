@@ -264,7 +264,8 @@ def test_each_rank_in_a_session_of_its_own(place, folders):
         name = RECORDING.format(70 + rank, rank + 2)
         put_there(f"{folder}/{name}", content=trace(rank))
     expected = [f"{folder}/{RECORDING.format(70 + n, n + 2)}" for n, folder in enumerate(folders)]
-    assert list(job_in(path)) == [stem_of(name) for name in expected]
+    assert list(job_in(path)) == folders
+    assert resolve_hosts(path, None, folders[1]) == f"{path}/{expected[1]}"
     assert resolve_hosts(path, rank=1) == f"{path}/{expected[1]}"
     assert resolve_hosts(path, folders[1]) == f"{path}/{expected[1]}"
     if folders[0].startswith("host"):
@@ -276,9 +277,9 @@ def test_of_each_ranks_cycles_the_newest(tmp_path):
     for rank in range(2):
         put(tmp_path, *(f"rank{rank}/{RECORDING.format(70 + rank, cycle)}" for cycle in (3, 5)),
             content=trace(rank))  # fmt: skip
-    assert list(job_in(tmp_path)) == [
-        stem_of(f"rank{rank}/{RECORDING.format(70 + rank, 5)}") for rank in range(2)
-    ]
+    assert list(job_in(tmp_path)) == ["rank0", "rank1"]
+    newest = RECORDING.format(71, 5)
+    assert resolve_hosts(str(tmp_path), rank=1) == f"{tmp_path}/rank1/{newest}"
     (other,) = resolve_hosts(str(tmp_path)).others
     assert str(other).startswith(f"2 files such as rank0/{RECORDING.format(70, 3)}: of other steps")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
@@ -156,7 +156,7 @@ def job_of_sessions(
             return None
     form = next(filter(None, (look.format(file.entry) for file in files[:_SAMPLES])), "")
     job = _named_job(form, files, look, path) if are_named else _Job(form, files)
-    return None if job is None else _session_of(job, (), look, path)
+    return None if job is None else _session_of(job, (), look, path, _shortest)
 
 
 def _is_next(file: _File, ranks: set[int], look: _Look) -> bool:
@@ -462,13 +462,26 @@ def _left_out(files: Sequence[_File], reason: str) -> Problem:
     return Problem(name, first.entry.path, reason)
 
 
-def _session_of(job: _Job, top: Iterable[_File], look: _Look, path: str) -> RankFiles:
+def _shortest(stems: list[str]) -> list[str]:
+    """Of paths the first parts in which they differ."""
+    deepest = max(stem.count("/") for stem in stems)
+    cut = (["/".join(stem.split("/")[:n]) for stem in stems] for n in range(1, deepest + 1))
+    return next((names for names in cut if len(set(names)) == len(names)), stems)
+
+
+def _session_of(
+    job: _Job,
+    top: Iterable[_File],
+    look: _Look,
+    path: str,
+    shorten: Callable[[list[str]], list[str]] = list,
+) -> RankFiles:
     in_job = {file.name for file in job.files}
     unnamed = [file for file in top if file.name not in in_job and not file.said.is_rank]
     for file in sorted(unnamed, key=lambda file: file.name)[:_MOST_UNNAMED]:
         if form := look.format(file.entry):
             job.others.append(Problem(file.name, file.entry.path, f"{form}: no rank of this job"))
-    stems = [stem_of(file.name) for file in job.files]
+    stems = shorten([stem_of(file.name) for file in job.files])
     times = Counter(stems)
     named = ranks_of_all([file.said for file in job.files])
     ranks = [
