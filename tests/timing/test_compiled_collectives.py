@@ -2,11 +2,12 @@
 
 import gzip
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import pytest
 from tests.each_row import each_row
 from tests.timing.traces import GPU, HOST_PLANE, TPU, profile_of
@@ -80,30 +81,59 @@ def test_of_cpus_a_slow_reader_says_the_same(name):
     assert all(row["size_bytes"] > 0 and row["data_type"] for row in rows)
 
 
+def test_processes_of_jax_share_runs_and_groups():
+    """What tests/programs/jax_mesh.py did: along one axis of its mesh each process meets the other,
+    along the other axis its own devices meet. The second process keeps the first waiting.
+    """
+    workers = []
+    for number in (0, 1):
+        path = DATA / "jax_mesh" / f"worker{number}.xplane.pb.gz"
+        rows = collective_rows(peakline.open(str(path)))
+        texts = zip(rows.key.to_list(), rows.group_ranks.to_list(), strict=True)
+        lasts = ((rows.end - rows.arrive) // 10**9).tolist()
+        workers.append([*zip(texts, rows.kind.to_list(), lasts, strict=True)])
+        assert rows.devices == tuple(f"/device:CPU:{2048 * number + one}" for one in (0, 1))
+        assert np.bincount(rows.device).tolist() == [12, 12]
+    here, there = (Counter(said for said, _, _ in rows) for rows in workers)
+    assert {group for _, group in here} == {"[0, 1]", "[0, 2]", "[1, 3]"}
+    assert {group for _, group in there} == {"[2, 3]", "[0, 2]", "[1, 3]"}
+    across = [said for said in here if said[1] in ("[0, 2]", "[1, 3]")]
+    assert len(across) == 18
+    assert all(here[said] == there[said] == 1 for said in across)
+    assert all(count == 2 for said, count in here.items() if said[1] == "[0, 1]")
+    waits = [[one for _, kind, one in rows if kind == "all-gather"] for rows in workers]
+    assert min(waits[0]) > 15
+    assert max(waits[1]) < 5
+
+
 @each_row(("text", "said"), [
-    (REDUCE.format("", "", "f32[8]{0} %a", WHOLE), ("all-reduce", "", 32, "f32", 4, (0, 1, 2, 3))),
-    (REDUCE.format("", "", "f32[8]{0} %a", HALVES), ("all-reduce", "", 32, "f32", 2, ())),
+    (REDUCE.format("", "", "f32[8]{0} %a", WHOLE),
+     ("all-reduce", "", 32, "f32", 4, ((0, 1, 2, 3),))),
+    (REDUCE.format("", "", "f32[8]{0} %a", HALVES),
+     ("all-reduce", "", 32, "f32", 2, ((0, 1), (2, 3)))),
     (REDUCE.format(".2", "-start", "f32[8] %a", "{}"), ("all-reduce", "start", 32, "f32", -1, ())),
     ("%d = f32[8]{0} all-reduce-done(f32[8]{0} %all-reduce.2)",
      ("all-reduce", "done", 32, "f32", -1, ())),
     ("%g = bf16[4,8]{1,0:T(8,128)} all-gather(bf16[1,8] %a), replica_groups=[1,4]<=[2,2]T(1,0)",
-     ("all-gather", "", 64, "bf16", 4, (0, 2, 1, 3))),
+     ("all-gather", "", 64, "bf16", 4, ((0, 2, 1, 3),))),
     ("%s = f32[2]{0} reduce-scatter(f32[8]{0} %a), replica_groups={{0,2},{1,3}}",
-     ("reduce-scatter", "", 32, "f32", 2, ())),
+     ("reduce-scatter", "", 32, "f32", 2, ((0, 2), (1, 3)))),
     ("%s = f32[2]{0} reduce-scatter(%a), replica_groups={{0,2},{1,3}}",
-     ("reduce-scatter", "", 16, "f32", 2, ())),
+     ("reduce-scatter", "", 16, "f32", 2, ((0, 2), (1, 3)))),
     ("%p = (f32[8], f32[8], u32[], u32[]) collective-permute-start(f32[8] %a)",
      ("collective-permute", "start", 32, "f32", -1, ())),
     ("%t = (f32[8], s8[4]) all-to-all(f32[8] %a, s8[4] %b), replica_groups={{0,1}}",
-     ("all-to-all", "", 36, "f32", 2, (0, 1))),
+     ("all-to-all", "", 36, "f32", 2, ((0, 1),))),
     ("%all-reduce-fusion = f32[8] fusion(f32[8] %a, f32[9] %b), kind=kLoop",
      (None, "", -1, "f32", -1, ())),
     ("%m = f32[8] all-reduce(f32[8] %a), replica_groups=mesh['a'=2,'b'=2] {'a'}, channel_id=1",
-     ("all-reduce", "", 32, "f32", -1, ())),
+     ("all-reduce", "", 32, "f32", 2, ((0, 2), (1, 3)))),
+    ("%m = f32[8] all-reduce(f32[8] %a), replica_groups=mesh['a'=2,'b'=4] {'b':(2)2,'a'}",
+     ("all-reduce", "", 32, "f32", 4, ((0, 1, 4, 5), (2, 3, 6, 7)))),
 ])  # fmt: skip
 def test_what_the_text_of_an_instruction_says(text, said):
     made = instruction_in(text)
-    names = "kind", "end", "size_bytes", "data_type", "group_size", "group"
+    names = "kind", "end", "size_bytes", "data_type", "group_size", "groups"
     assert tuple(getattr(made, name) for name in names) == said
 
 

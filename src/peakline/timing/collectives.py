@@ -139,7 +139,8 @@ def collective_rows(profile: Profile) -> CollectiveRows:
         _of_backends(profile, trace),
         _of_rendezvous(profile, trace, devices),
     ]
-    parts.append(_of_host_ops(profile, trace, np.concatenate([part.event for part in parts])))
+    taken = np.concatenate([part.event for part in parts])
+    parts.append(_of_host_ops(profile, trace, taken, devices))
     return _joined(profile, trace, tuple(devices), parts)
 
 
@@ -341,9 +342,8 @@ def _of_devices(profile: Profile, trace: Trace) -> _Part:
     given, result = numbers(records.input_bytes), numbers(records.output_bytes)
     is_joined = _is_one_of(part.kind, _OF_OUTPUT | _OF_INPUT)
     part.size_bytes = np.where(is_joined, np.maximum(given, result), given)
-    _add_sizes(
-        profile, part, call, _innermost_described(profile, cause, (record >= 0) | (call >= 0))
-    )
+    is_open = (part.size_bytes < 0) & ((record >= 0) | (call >= 0))
+    _add_sizes(profile, part, call, _innermost_described(profile, cause, is_open))
     first = np.where(call >= 0, call, np.where(record >= 0, record, cause))
     part.launch = np.append(trace.start, -1)[first]
     _add_instructions(profile, trace, part)
@@ -377,30 +377,56 @@ def _add_instructions(profile: Profile, trace: Trace, part: _Part) -> None:
                 part.end[start] = max(part.end[start], part.end[row])
         elif one.end == "start":
             started[device, program[row], one.name] = waiting[at] = row
-    _note_instructions(part, made, program, keep)
+    members = _members(profile)
+    # Which plane is which device is not recorded: only of one alone it is known.
+    member = (
+        next(iter(members.values())) if len(members) == 1 == np.unique(part.device).size else -1
+    )
+    left = [one if keep[row] else None for row, one in enumerate(made)]
+    _note_instructions(part, left, [*map(str, program)], [member] * part.event.size)
     part.keep(keep)
 
 
+def _members(profile: Profile) -> dict[int, int]:
+    """By the id of a device its number among those that run the programs, as the calls that run
+    them say it (``CommonPjRtLoadedExecutable::Execute``): replica or partition, if only one counts.
+    """
+    wanted = "global_device_id", "replica", "partition"
+    stats = OpStatColumns(profile.typed_stats(frozenset(wanted)))
+    rows = stats["global_device_id"].row
+    device, replica, partition = (stats[name].integers_at(rows) for name in wanted)
+    if (replica > 0).any() and (partition > 0).any():
+        return {}
+    pairs = set(zip(device.tolist(), (replica + partition).tolist(), strict=True))
+    result = dict(pairs)
+    return result if len(result) == len(pairs) else {}
+
+
 def _note_instructions(
-    part: _Part, made: list[CollectiveInstruction | None], program: list[int], keep: BoolArray
+    part: _Part, made: list[CollectiveInstruction | None], run: list[str], member: list[int]
 ) -> None:
-    """Fill in what instructions say; executions of each are counted on each device."""
+    """Fill in what instructions say. ``run`` is the program or its run, of which executions of each
+    instruction are counted on each device, ``member`` the device's number among those that take
+    part (-1: not known).
+    """
     kind, data_type = part.kind.to_list(), part.data_type.to_list()
     ranks, key = part.group_ranks.to_list(), part.key.to_list()
-    times: Counter[tuple[int, int, str]] = Counter()
+    times: Counter[tuple[int, str, str]] = Counter()
     for row in np.lexsort((part.arrive, part.device)).tolist():
         one = made[row]
-        if one is None or not keep[row]:
+        if one is None:
             continue
-        of_device = int(part.device[row]), program[row], one.name
-        # Members of several groups are not known apart: they would meet those of others.
-        if one.is_whole:
-            key[row] = f"{program[row]}|{one.name}|{times[of_device]}"
+        group, of_device = one.group_with(member[row]), (int(part.device[row]), run[row], one.name)
+        ranks[row] = json.dumps(group) if group else None
+        # Else it would meet those of the other groups.
+        if one.is_whole or group:
+            text = f"{run[row]}|{one.name}|{times[of_device]}"
+            key[row] = text if one.is_whole else f"{text}|{ranks[row]}"
         times[of_device] += 1
         kind[row] = one.kind or kind[row]
         data_type[row] = one.data_type
-        part.size_bytes[row], part.group_size[row] = one.size_bytes, one.group_size
-        ranks[row] = json.dumps(one.group) if one.group else None
+        part.size_bytes[row] = one.size_bytes
+        part.group_size[row] = len(group) or one.group_size
     part.kind, part.data_type = Names.encode(kind), Names.encode(data_type)
     part.group_ranks, part.key = Names.encode(ranks), Names.encode(key)
 
@@ -478,13 +504,8 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     part.arrive, part.end = trace.start[meets], trace.end[meets]
     made, _ = _instructions(profile, trace, part.event)
     rows = trace.rows(part.event)
-    ordinal = np.where(
-        stats["device_ordinal"].at(rows)[1], stats["device_ordinal"].integers_at(rows), -1
-    )
-    first, used = len(devices), np.unique(ordinal[ordinal >= 0])
-    devices += [f"/device:CPU:{number}" for number in used.tolist()]
-    part.device = np.where(ordinal >= 0, first + np.searchsorted(used, ordinal), -1)
-    _note_instructions(part, made, [0] * meets.size, np.ones(meets.size, np.bool_))
+    part.device = _on_cpus(stats, rows, devices)
+    _note_instructions(part, made, [""] * meets.size, [-1] * meets.size)
     kind: list[str | None] = part.kind.to_list()
     ranks: list[str | None] = [None] * meets.size
     key: list[str | None] = [None] * meets.size
@@ -504,13 +525,25 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     return part
 
 
+def _on_cpus(stats: OpStatColumns, rows: Int64Array, devices: list[str]) -> Int64Array:
+    """The place of each row's device among ``devices``, to which those of CPUs are added."""
+    result = np.full(rows.size, -1, np.int64)
+    known, number = stats["device_ordinal"].at(rows)[1], stats["device_ordinal"].integers_at(rows)
+    for one in np.unique(number[known]).tolist():
+        name = f"/device:CPU:{one}"
+        if name not in devices:
+            devices.append(name)
+        result[known & (number == one)] = devices.index(name)
+    return result
+
+
 _WITHIN = re.compile(r"(?:.*:)?_(?:Host)?(?:Send|Recv)", re.DOTALL)
 """Ops of TensorFlow by which parts of a graph in one process hand on values."""
 
 
-def _of_host_ops(profile: Profile, trace: Trace, taken: Int64Array) -> _Part:
-    """Other ops of hosts that are collectives, or messages to other processes, as TensorFlow's; but
-    for those within another.
+def _of_host_ops(profile: Profile, trace: Trace, taken: Int64Array, devices: list[str]) -> _Part:
+    """Other ops of hosts that are collectives, or messages to other processes, as TensorFlow's, and
+    those of XLA on CPUs of several processes; but for those within another.
     """
     kinds = _changed(
         trace.name, lambda name: None if _WITHIN.fullmatch(name) else kind_of_collective(name)
@@ -533,7 +566,23 @@ def _of_host_ops(profile: Profile, trace: Trace, taken: Int64Array) -> _Part:
     part.kind = kinds.take(event)
     if event.size and trace.source == "events":
         _add_keys(profile, trace, part)
+        _add_runs(profile, trace, part, devices)
     return part
+
+
+def _add_runs(profile: Profile, trace: Trace, part: _Part, devices: list[str]) -> None:
+    """What the programs say of ops of XLA on CPUs: a run has one number in all processes."""
+    made, program = _instructions(profile, trace, part.event)
+    if not any(made):
+        return
+    stats = OpStatColumns(profile.typed_stats(frozenset(("device_ordinal", "run_id"))))
+    rows = trace.rows(part.event)
+    part.device = _on_cpus(stats, rows, devices)
+    members = _members(profile)
+    ordinal, is_run = stats["device_ordinal"].integers_at(rows), stats["run_id"].at(rows)[1]
+    runs = stats["run_id"].integers_at(rows)
+    run = [str(runs[row] if is_run[row] else program[row]) for row in range(rows.size)]
+    _note_instructions(part, made, run, [members.get(one, -1) for one in ordinal.tolist()])
 
 
 def _kind_of_type(op_type: str) -> str | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from peakline.formats.hlo_proto.shapes import bits_of, width_of
 from peakline.formats.hlo_text.shapes import shape_end
+from peakline.formats.hlo_text.values import replica_groups as replica_groups_in
 from peakline.hlo.printing.devices import replica_groups
 from peakline.hlo.program import kind_of, leaves, whole_size_of
 from peakline.timing.programs.device import Programs
@@ -19,8 +20,9 @@ from peakline.trace.activity_names import kind_of_collective
 _BEGIN = re.compile(r"%?(\S+) = ")
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _ARRAY = re.compile(r"\b([a-z][a-z0-9]*)\[([\d,<=]*)\]")
-_GROUPS = re.compile(r"\breplica_groups=(\{(?:\{[\d,]*\},?)*\}|\[[^\s]*|@?mesh.*?\})")
-_IOTA = re.compile(r"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_GROUPS = re.compile(
+    r"\breplica_groups=(\{(?:\{[\d,]*\},?)*\}|\[[\d,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?|@?mesh.*?\})"
+)
 _OPERAND = re.compile(r"%([^\s,()]+)")
 _MOST_MEMBERS = 1 << 20
 
@@ -31,8 +33,8 @@ class CollectiveInstruction(NamedTuple):
 
     ``starts`` is the instruction that a ``done`` waits for. ``size_bytes`` is as in
     `peakline.timing.collectives.CollectiveRows`, -1 where it is not known, as ``group_size``.
-    ``group`` are the members where there is only one group, and are listed; ``is_whole``: there is
-    only one.
+    ``groups`` are the members of each group, where they are listed; ``is_whole``: there is only
+    one.
     """
 
     name: str
@@ -42,8 +44,14 @@ class CollectiveInstruction(NamedTuple):
     size_bytes: int
     data_type: str | None
     group_size: int
-    group: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
     is_whole: bool
+
+    def group_with(self, member: int) -> tuple[int, ...]:
+        """The group of a member (-1: not known who); none where that is not listed or not known."""
+        if self.is_whole:
+            return self.groups[0] if self.groups else ()
+        return next((group for group in self.groups if member in group), ())
 
 
 @lru_cache(1 << 12)
@@ -51,7 +59,7 @@ def instruction_in(text: str) -> CollectiveInstruction | None:
     """The collective that the text of an instruction is; None where it is no instruction.
 
     >>> instruction_in("%a.1 = f32[8]{0} all-reduce(f32[8]{0} %b), replica_groups={{0,1}}")[4:8]
-    (32, 'f32', 2, (0, 1))
+    (32, 'f32', 2, ((0, 1),))
     """
     begin = _BEGIN.match(text)
     if begin is None:
@@ -125,9 +133,9 @@ def named(name: str) -> CollectiveInstruction:
 
 def _made(
     name: str, opcode: str, starts: str, given: list[tuple[str, int]],
-    result: list[tuple[str, int]], groups: tuple[int, int, tuple[int, ...]] | None,
+    result: list[tuple[str, int]], listed: tuple[int, int, tuple[tuple[int, ...], ...]] | None,
 ) -> CollectiveInstruction:  # fmt: skip
-    count, size, group = groups or (-1, -1, ())
+    count, size, groups = listed or (-1, -1, ())
     end = next((one for one in ("start", "done") if opcode.endswith(f"-{one}")), "")
     kind = kind_of_collective(opcode) or kind_of_collective(name)
     gives, gets = (sum(part for _, part in side) for side in (given, result))
@@ -142,39 +150,65 @@ def _made(
         bytes_ = gives or (0 if end else gets)
     data_type = next((one for one, _ in (*given, *result)), None)
     return CollectiveInstruction(
-        name, kind, end, starts, bytes_ or -1, data_type, size, group, is_whole=count == 1
+        name, kind, end, starts, bytes_ or -1, data_type, size, groups, is_whole=count == 1
     )
 
 
-def _groups_of(text: str) -> tuple[int, int, tuple[int, ...]]:
+def _groups_of(text: str) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
     """How many groups a text lists (-1: not known), how large each is (-1: not known, or not all
-    are alike), and the members of the only one.
+    are alike), and the members of each.
 
-    Without any, all devices are one group; along axes of a mesh only the text of the mesh says it.
+    Without any, all devices are one group.
     """
-    iota = _IOTA.match(text)
-    if iota is not None:
-        count, size = int(iota[1]), int(iota[2])
-        if count != 1 or not 0 < size <= _MOST_MEMBERS:
-            return count, size, ()
-        sides = [int(one) for one in iota[3].split(",")]
-        order = [int(one) for one in (iota[4] or "").split(",") if one]
-        if math.prod(sides) != size or sorted(order) != [*range(len(order))]:
-            return count, size, ()
-        numbers = np.arange(size).reshape(sides)
-        members = numbers.transpose(order) if len(order) == len(sides) else numbers
-        return count, size, tuple(members.reshape(-1).tolist())
-    if not text.startswith("{"):
+    try:
+        stated: Any = replica_groups_in(text.encode())
+    except ValueError:
         return -1, -1, ()
-    groups = [
-        tuple(int(one) for one in inner.split(",") if one)
-        for inner in re.findall(r"\{([\d,]*)\}", text[1:-1])
-    ]
-    if not groups:
+    if not stated:
         return 1, -1, ()
-    sizes = {len(group) for group in groups}
-    return (
-        len(groups),
-        sizes.pop() if len(sizes) == 1 else -1,
-        groups[0] if len(groups) == 1 else (),
-    )
+    if "collective_device_list" in stated:
+        listed = stated["collective_device_list"]["replica_groups"]
+        groups = tuple(tuple(one["replica_ids"]) for one in listed)
+        if not any(groups):
+            return 1, -1, ()
+        sizes = {len(group) for group in groups}
+        return len(groups), sizes.pop() if len(sizes) == 1 else -1, groups
+    if "iota_collective_device_list" in stated:
+        iota = stated["iota_collective_device_list"]
+        sides, order = iota["iota_reshape_dims"], iota["iota_transpose_perm"]
+        size = iota["num_devices_per_group"]
+        return _numbered(sides, order, iota["num_replica_groups"], size)
+    count, size, groups = _along(stated["mesh_axes_replica_group_list"])
+    # Of a mesh whose devices are listed, theirs are other numbers.
+    return count, size, () if "device_ids" in text else groups
+
+
+def _along(stated: Any) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
+    """The groups along some axes of a mesh, or parts of such."""
+    axes = [one["size"] for one in stated["mesh"]["axes"]]
+    parts = [[(size, False)] for size in axes]
+    for used in stated["axes"]:
+        at = used["mesh_axis_index"]
+        part = used.get("sub_axis_info", {"pre_size": 1, "size": axes[at]})
+        before, size = part["pre_size"], part["size"]
+        if len(parts[at]) > 1 or before * size <= 0 or axes[at] % (before * size):
+            return -1, -1, ()
+        rest = axes[at] // (before * size)
+        parts[at] = [(before, False), (size, True), (rest, False)]
+    sides = [size for axis in parts for size, _ in axis]
+    is_used = [own for axis in parts for _, own in axis]
+    order = sorted(range(len(sides)), key=is_used.__getitem__)
+    size = math.prod(side for side, own in zip(sides, is_used, strict=True) if own)
+    count = math.prod(sides) // max(size, 1)
+    return _numbered(sides, order, count, size)
+
+
+def _numbered(
+    sides: list[int], order: list[int], count: int, size: int
+) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
+    """Devices in the order of their numbers, reshaped, transposed and split into groups."""
+    is_sound = math.prod(sides) == count * size and sorted(order) == [*range(len(sides))]
+    if not is_sound or not 0 < count * size <= _MOST_MEMBERS:
+        return count, size, ()
+    members = np.arange(count * size).reshape(sides).transpose(order).reshape(count, size)
+    return count, size, tuple(map(tuple, members.tolist()))
