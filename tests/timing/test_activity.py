@@ -189,6 +189,7 @@ def test_categories_of_a_tpu(category, name, activity):
         ("gloo:all_gather", "all-gather"),
         ("c:CollectiveGatherV2", "all-gather"),
         ("RecvTensor", "recv"),
+        ("CollectiveReduceV2_1/_6:_Send", "send"),
         ("barrier-cores", "barrier"),
         ("reduce.3", None),
         ("Rendezvous", None),

@@ -11,7 +11,8 @@ from tests.each_row import each_row
 from tests.timing.slow_collectives import slow_collectives
 
 import peakline
-from peakline.timing import bus_bandwidth, collective_rows
+from peakline.timing import bus_bandwidth, collective_rows, step_times
+from peakline.trace.intervals import covered, union
 
 US = 10**6
 DATA = Path(__file__).parents[1] / "data"
@@ -249,6 +250,20 @@ def test_devices_of_one_process_that_meet(tmp_path):
     assert others == [(1, late * US, None, None) for late in (-40, 40, 20, -20)]
 
 
+@pytest.mark.parametrize(
+    "name", ["chrome_trace/ddp_gloo.rank0.trace.json.gz", "jax_mesh/worker0.xplane.pb.gz"]
+)
+def test_together_they_take_as_long_as_the_breakdown_says(name):
+    """The same events are communication there."""
+    profile = peakline.open(str(DATA / name))
+    rows, steps = collective_rows(profile), step_times(profile)
+    begins, ends = union(rows.arrive, rows.end)
+    assert steps.communication_total.min() > 0
+    assert np.array_equal(
+        covered((begins, ends), steps.start, steps.end), steps.communication_total
+    )
+
+
 @each_row(("kind", "factor"), [
     ("all-reduce", 1.75), ("all-gather", 0.875), ("reduce-scatter", 0.875), ("all-to-all", 0.875),
     ("gather", 0.875), ("scatter", 0.875), ("broadcast", 1), ("reduce", 1), ("send", 1),
@@ -259,6 +274,28 @@ def test_bus_bandwidth(kind, factor):
         kind, np.array([8 * 10**9, 8, -1]), np.array(8), np.array([10**12, 0, 5])
     )
     assert np.array_equal(result, [factor * 8e9, math.nan, math.nan], equal_nan=True)
+
+
+def test_numbers_that_cannot_be_are_not_known(tmp_path):
+    """Of a damaged or hostile file the rest is read."""
+    most = 2**63 - 1
+    record = {"Collective name": "allreduce", "In msg nelems": most, "Out msg nelems": most,
+              "dtype": "Float", "Group size": most, "Process Group Name": "0", "Seq": most,
+              "Global rank start": most, "Global rank stride": most, "Src Rank": most,
+              "Process Group Ranks": "[" * 2000}  # fmt: skip
+    shapes = {"Input Dims": [[most, most], [most]], "Input type": ["float", "float"]}
+    groups = [{"pg_name": "0", "backend_config": "gloo", "pg_size": 2**70, "ranks": [2**70, 1.5]}]
+    events = [
+        *enqueued("c10d::allreduce_", 0, 1, **record), kernel(RING, 60, 5, 1),
+        *enqueued("c10d::_allgather_base_", 100, 2, call_args=shapes), kernel(RING, 150, 5, 2),
+        x("cpu_op", "c10d::send", 200, 20, **{"Concrete Inputs": [0, 0, float("inf")]}),
+        x("user_annotation", "gloo:send", 205, 10, **shapes),
+    ]  # fmt: skip
+    path = written(tmp_path / "trace.json", events, distributedInfo={"pg_config": groups})
+    rows = peakline.open(str(path)).table("collectives").to_pylist()
+    assert [row["kind"] for row in rows] == ["send", "all-reduce", "all-gather"]
+    assert all(row["group_ranks"] is None and row["peer"] is None for row in rows)
+    assert all(0 < (row["size_bytes"] or 1) < 2**63 for row in rows)
 
 
 def test_without_collectives_there_are_no_rows(tmp_path):

@@ -137,7 +137,30 @@ def test_what_the_text_of_an_instruction_says(text, said):
     assert tuple(getattr(made, name) for name in names) == said
 
 
-@each_row("text", ["all-reduce.1", "%a = ", "%a = f32[8] ", "%a = (f32[8", "nccl = 3", ""])
+@each_row("groups", [
+    "[99999999999,99999999]<=[9]", "[2,2]<=[3]", "[2,2]<=[2,2]T(0,0)", "{{0,1},{2}}",
+    "[1,1]<=[" + ",".join("1" * 70) + "]", "mesh['a'=0] {'a'}", "mesh['a'=4] {'a':(3)2}",
+    "mesh['a'=4] {'b'}", "[" + "9" * 5000 + ",1]<=[1]", "nothing",
+])  # fmt: skip
+def test_groups_that_cannot_be(groups):
+    """The rest of the instruction is read all the same."""
+    made = instruction_in(f"%a = f32[8] all-reduce(f32[8] %b), replica_groups={groups}")
+    assert (made.kind, made.size_bytes) == ("all-reduce", 32)
+    assert made.group_size < 2**31
+
+
+@each_row(
+    "text",
+    [
+        "all-reduce.1",
+        f"%a = f32[{'9' * 5000}] all-reduce(%b)",
+        "%a = ",
+        "%a = f32[8] ",
+        "%a = (f32[8",
+        "nccl = 3",
+        "",
+    ],
+)
 def test_what_is_no_instruction(text):
     assert instruction_in(text) is None
 

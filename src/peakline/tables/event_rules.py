@@ -163,15 +163,22 @@ class LaunchStats:
     is_on_every_kernel: bool = False
 
 
+_MOST_RANKS = 2**31
+"""No job has more processes."""
+
+
 def numbers_of(value: object) -> tuple[int, ...]:
-    """The numbers of a list, or of the text of one; none where it holds anything else."""
+    """The numbers of processes in a list, or in the text of one; none where it holds anything
+    else.
+    """
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return ()
     numbers = value if isinstance(value, list) else []
-    return tuple(numbers) if all(type(one) is int for one in numbers) else ()
+    is_sound = all(type(one) is int and 0 <= one < _MOST_RANKS for one in numbers)
+    return tuple(numbers) if is_sound else ()
 
 
 class ProcessGroup(NamedTuple):

@@ -302,7 +302,8 @@ def _steps(
     return ids[place]
 
 
-_MOST = 2**31 - 1
+_MOST, _MOST_BYTES = 2**31 - 1, 2**62
+"""No file says more of anything that is one."""
 
 
 def _of_devices(profile: Profile, trace: Trace) -> _Part:
@@ -513,7 +514,7 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     matches = [result for result in keys if result is not None]
     for row in np.argsort(part.arrive, kind="stable").tolist():
         result = matches[row]
-        members = [int(one) for one in re.findall(r"\d+", result["devices"])]
+        members = [int(one) for one in re.findall(r"\d{1,18}", result["devices"])]
         part.group_size[row] = len(members) or -1
         kind[row] = stated_collective(result["kind"]) or kind[row]
         ranks[row] = json.dumps(members) if members else None
@@ -689,8 +690,8 @@ def _add_sizes(profile: Profile, part: _Part, call: Int64Array, work: Int64Array
             if types[row] is None and inputs.types[event] >= 0:
                 types[row] = element_type(inputs.type_texts[inputs.types[event]])
         each = bytes_of_type(types[row] or "")
-        members[row] = count
-        size[row] = elements * each if elements >= 0 and each > 0 else -1
+        members[row] = min(count, _MOST)
+        size[row] = min(elements * each, _MOST_BYTES) if elements >= 0 and each > 0 else -1
     part.data_type = Names.encode(types)
 
 
@@ -784,7 +785,7 @@ def _add_peers(profile: Profile, trace: Trace, part: _Part, called: Int64Array) 
         members = numbers_of(part.group_ranks[row])
         try:
             place = int(json.loads(stats.texts[code])[rule.peer_argument]) if code >= 0 else -1
-        except (ValueError, TypeError, IndexError, RecursionError):
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             continue
         if 0 <= place < len(members):
             part.peer[row] = members[place]

@@ -132,7 +132,7 @@ def process_groups(info: bytes) -> tuple[ProcessGroup, ...]:
     for group in config if isinstance(config, list) else ():
         if isinstance(group, dict) and "pg_name" in group:
             ranks, size = numbers_of(group.get("ranks")), group.get("pg_size")
-            count = size if type(size) is int and size > 0 else len(ranks) or -1
+            count = size if type(size) is int and 0 < size < 2**31 else len(ranks) or -1
             backend = str(group.get("backend_config", ""))
             result.append(ProcessGroup(str(group["pg_name"]), ranks, count, backend))
     return tuple(result)

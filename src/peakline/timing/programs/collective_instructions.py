@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from peakline.formats.hlo_proto.shapes import bits_of, width_of
+from peakline.formats.hlo_proto.shapes import MOST_BYTES, bits_of, width_of
 from peakline.formats.hlo_text.shapes import shape_end
 from peakline.formats.hlo_text.values import replica_groups as replica_groups_in
 from peakline.hlo.printing.devices import replica_groups
@@ -24,7 +24,8 @@ _GROUPS = re.compile(
     r"\breplica_groups=(\{(?:\{[\d,]*\},?)*\}|\[[\d,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?|@?mesh.*?\})"
 )
 _OPERAND = re.compile(r"%([^\s,()]+)")
-_MOST_MEMBERS = 1 << 20
+_MOST_MEMBERS, _MOST_SIDES = 1 << 20, 32
+"""So many devices, and sides of the array of all, a program has at most."""
 
 
 class CollectiveInstruction(NamedTuple):
@@ -74,7 +75,10 @@ def instruction_in(text: str) -> CollectiveInstruction | None:
     if opcode is None:
         return None
     given, attributes = _within(rest[opcode.end() :])
-    of_result, of_given = _sizes(result), _sizes(given)
+    try:
+        of_result, of_given = _sizes(result), _sizes(given)
+    except ValueError:  # thousands of digits
+        return None
     starts = _OPERAND.search(given)
     return _made(
         begin[1], opcode[1], starts[1] if starts else "", of_given, of_result,
@@ -150,7 +154,15 @@ def _made(
         bytes_ = gives or (0 if end else gets)
     data_type = next((one for one, _ in (*given, *result)), None)
     return CollectiveInstruction(
-        name, kind, end, starts, bytes_ or -1, data_type, size, groups, is_whole=count == 1
+        name,
+        kind,
+        end,
+        starts,
+        min(bytes_, MOST_BYTES) or -1,
+        data_type,
+        size,
+        groups,
+        is_whole=count == 1,
     )
 
 
@@ -208,7 +220,9 @@ def _numbered(
 ) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
     """Devices in the order of their numbers, reshaped, transposed and split into groups."""
     is_sound = math.prod(sides) == count * size and sorted(order) == [*range(len(sides))]
-    if not is_sound or not 0 < count * size <= _MOST_MEMBERS:
+    if not 0 < count * size <= _MOST_MEMBERS:
+        return -1, -1, ()
+    if not is_sound or len(sides) > _MOST_SIDES:
         return count, size, ()
     members = np.arange(count * size).reshape(sides).transpose(order).reshape(count, size)
     return count, size, tuple(map(tuple, members.tolist()))
