@@ -38,6 +38,8 @@ def slow_rendezvous(space):
             return result
 
         for line in plane.lines:
+            if not any(kinds[event.metadata_id] == "Rendezvous" for event in line.events):
+                continue
             ops = [(one, said) for one in line.events if "hlo_op" in (said := texts(one))]
             for event in line.events:
                 if kinds[event.metadata_id] != "Rendezvous":
