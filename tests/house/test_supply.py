@@ -43,6 +43,7 @@ OTHER_ENVIRONMENTS = {
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
     "data/memory_waits": {"tensorflow"},
     "fit/programs": {"numpy", "tensorflow"},
+    "jobs/programs": {"jax", "tensorflow", "torch"},
     "programs": {"jax", "numpy", "tensorflow", "torch"},
 }  # fmt: skip
 """Programs in tests that run with the packages of a lock of their own, or did once."""

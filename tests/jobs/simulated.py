@@ -23,9 +23,9 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.jobs.kineto_traces import EPOCH_NS, Clock, Writing, pid_of, write_trace
+from tests.jobs.kineto_traces import EPOCH_NS, FORMS, Clock, Writing, pid_of, write_trace
 from tests.jobs.machine import Machine
-from tests.jobs.training import Fault, Job, simulate
+from tests.jobs.training import SCHEMES, Fault, Job, simulate
 
 _PS = 1000
 _MS = 1_000_000
@@ -41,7 +41,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Root:
-    """Who keeps the others waiting: the ranks, why, and from which step to which.
+    """Who keeps the others waiting: the ranks, why, and in every how many steps of which to which.
 
     ``without`` is the step time of the job without this one, ``lost_ps`` what it costs each step
     in the mean.
@@ -51,6 +51,7 @@ class Root:
     cause: str
     first: int
     last: int
+    every: int
     without: StepTime
     lost_ps: int
 
@@ -202,7 +203,7 @@ class Scenario:
             without = self.step_time(simulate(replace(job, faults=others)))
             first, last = max(fault.first, 1), min(fault.last, job.steps - 1)
             lost = step_time.mean - without.mean
-            roots.append(Root(fault.ranks, fault.cause, first, last, without, lost))
+            roots.append(Root(fault.ranks, fault.cause, first, last, fault.every, without, lost))
         if len(roots) == 1 and not alternates:
             without = roots[0].without
         else:
@@ -545,13 +546,16 @@ def main() -> None:
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--form", choices=("2.13", "2.8", "2023"))
+    parser.add_argument("--form", choices=FORMS)
+    parser.add_argument("--scheme", choices=SCHEMES, help="of slow_rank and healthy")
     parser.add_argument("--healthy", action="store_true", help="the twin without the cause")
     parser.add_argument("--collectives", action="store_true", help="also print every collective")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     sizes = {"ranks": arguments.ranks, "steps": arguments.steps}
     given = {key: value for key, value in sizes.items() if value}
+    if arguments.scheme:
+        given["scheme"] = arguments.scheme
     scenario = SCENARIOS[arguments.scenario](seed=arguments.seed, **given)
     if arguments.healthy:
         scenario = scenario.healthy()

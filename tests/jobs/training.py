@@ -40,6 +40,8 @@ CAUSES = (
     "slow network", "slow links", "skips a collective",
 )  # fmt: skip
 
+SCHEMES = ("ddp", "fsdp", "tensor", "pipeline")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -57,6 +59,10 @@ class Fault:
     first: int = 0
     last: int = 1_000_000
     every: int = 1
+
+    def __post_init__(self) -> None:
+        """A cause that nothing simulates would be a healthy job that says otherwise."""
+        assert self.cause in CAUSES
 
     def holds(self, step: int) -> bool:
         """Whether it is there in a step."""
@@ -116,8 +122,9 @@ def simulate(job: Job) -> Machine:
         if fault.cause in {"slow network", "slow links"}:
             between = fault.cause == "slow network"
             machine.slowness.append((frozenset(fault.ranks), between, fault.size))
-    trainer = {"ddp": _DataParallel, "fsdp": _FullySharded, "tensor": _TensorParallel,
-               "pipeline": _Pipeline}[job.scheme]  # fmt: skip
+    trainer = dict(
+        zip(SCHEMES, (_DataParallel, _FullySharded, _TensorParallel, _Pipeline), strict=True)
+    )[job.scheme]
     machine.run([trainer(job, rank, world, parts).train() for rank in machine.ranks])
     return machine
 
