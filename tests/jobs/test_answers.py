@@ -2,7 +2,9 @@
 without it.
 """
 
+import json
 import pickle
+from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
@@ -38,6 +40,56 @@ def answered(tmp_path):
         return jobs.answer_of(parts), truth
 
     return answer
+
+
+RECORDED = Path(__file__).parents[1] / "data" / "jobs"
+
+
+def recorded(name, variant):
+    """The answer about a recorded job, and what its own clocks say."""
+    truth = json.loads((RECORDED / name / "truth.json").read_text())
+    parts = []
+    for file in resolve_hosts(str(RECORDED / name / variant)).hosts():
+        with peakline.open(file.path) as profile:
+            parts.append((file.host, _sent(jobs.contribution_of(profile))))
+    return jobs.answer_of(parts), truth
+
+
+@each_row(
+    "name, rank, causes, near",
+    [
+        ("ddp_input", 2, {"input"}, 0.1),
+        ("ddp_host", 1, {"host"}, 0.1),
+        ("fsdp_host", 1, {"unattributed"}, 0.1),
+        # What other ranks do on the two cores of the machine goes faster without the cause, too.
+        ("mesh_work", 3, {"more_work"}, 0.25),
+        ("pipeline_stage", 2, {"more_work"}, 0.35),
+    ],
+)
+def test_the_root_of_a_recorded_job_is_named(name, rank, causes, near):
+    answer, truth = recorded(name, "faulty")
+    root = job_document(answer)["time"]["root"]
+    assert truth["faulty"]["root"]["rank"] == rank
+    assert (root["ranks"], root["cause"] in causes) == ([rank], True)
+    assert root["step_without_ps"] / 1e9 == pytest.approx(truth["without_ms"], rel=near)
+
+
+@each_row("name", ["ddp_input", "ddp_host", "ddp_fat", "fsdp_host", "mesh_work", "pipeline_stage"])
+def test_nobody_is_named_in_a_recorded_job_without_a_cause(name):
+    answer, truth = recorded(name, "healthy")
+    assert answer.roots == ()
+    assert (answer.pauses, answer.missed) == (None, [])
+    step = answer.replay.recorded_ps / 1e9
+    assert step == pytest.approx(truth["healthy"]["step_ms"], rel=0.1)
+
+
+def test_workers_of_tensorflow_wait_for_the_one_whose_batches_are_late():
+    answer, truth = recorded("tf_workers", "faulty")
+    (root,) = answer.roots
+    assert answer.job.members[root.fault.member].host == "localhost_59589"
+    assert truth["faulty"]["files"]["1"].endswith("localhost_59589.xplane.pb.gz")
+    assert root.step_without_ps / 1e9 == pytest.approx(truth["without_ms"], rel=0.1)
+    assert recorded("tf_workers", "healthy")[0].roots == ()
 
 
 @each_row(

@@ -20,8 +20,10 @@ from peakline.jobs.without import Replay
 
 _MOST_FAULTS = 3
 """So many ranks are replayed without their excess, those that exceed most."""
-WORTH = 0.01
-"""What gains less of a step is no root of anything."""
+WORTH, WORTH_A_STAGE, WORTH_A_PAUSE = 0.01, 0.05, 0.03
+"""What gains less of a step is no root of anything. Stages of a pipeline are seldom equal; and on
+machines that run other programs too, single steps are held up for nothing, where there is only one
+by less than a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +97,19 @@ class JobAnswer:
     def _faults(self) -> tuple[list[Fault], Pauses | None]:
         return faults_of(self.work)
 
-    @property
+    @cached_property
     def pauses(self) -> Pauses | None:
-        """What ever other ranks exceed in single steps."""
-        return self._faults[1]
+        """What ever other ranks exceed in single steps; None where that costs next to nothing."""
+        result = self._faults[1]
+        if result is None:
+            return None
+        if not self.paired.is_paired.any():
+            return result
+        step = self.replay.recorded_ps
+        if result.steps == 1 and result.excess_ps < step:
+            return None
+        gain = step - self.replay.without(*result.faults)
+        return result if gain >= WORTH_A_PAUSE * step else None
 
     @cached_property
     def roots(self) -> tuple[Root, ...]:
@@ -116,7 +127,7 @@ class JobAnswer:
         if wire is not None:
             result.append(Root(step, self.replay.with_transfers(wire.usual_ps), wire=wire))
         result.sort(key=lambda root: -root.gain_ps)
-        return tuple(root for root in result if not waits or root.share >= WORTH)
+        return tuple(root for root in result if not waits or root.share >= _worth(root))
 
     @cached_property
     def step_without_pauses_ps(self) -> float | None:
@@ -150,7 +161,7 @@ class JobAnswer:
             [_median(paired.late[(rows.member == n) & paired.is_paired]) for n in range(many)]
         )
         return RankTimes(
-            np.array([_mean(one.steps.wall) for one in members]),
+            np.array([_mean(one.steps.period[one.steps.is_whole]) for one in members]),
             np.array([_mean(_computes(one)) for one in members]),
             summed(before),
             summed(after),
@@ -201,6 +212,11 @@ class JobAnswer:
             return None
         total = float(np.nansum(self.times.step))
         return float(np.nansum(values)) / total if total else None
+
+
+def _worth(root: Root) -> float:
+    """What share of a step is worth a word."""
+    return WORTH_A_STAGE if root.fault is not None and root.fault.is_stage else WORTH
 
 
 def _median(values: Int64Array) -> float:

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -47,6 +48,8 @@ _OPS = 64
 _GROUPS = 64
 """So many kinds of buffers at the peak are compared; the rest is one number."""
 _FINDINGS = 12
+_GAP = 0.02
+"""So much of a step may lie between it and the next, and is of no account."""
 
 
 class Packed:
@@ -108,10 +111,41 @@ class Steps(Packed):
     worked_begin: Int64Array
     worked_end: Int64Array
 
-    @property
-    def wall(self) -> Int64Array:
-        """How long each is."""
-        return self.end - self.begin
+    @cached_property
+    def until(self) -> Int64Array:
+        """The place of the step that follows each in time: it lasts to the begin of that. -1 for
+        the last, which lasts to its end.
+        """
+        order = np.argsort(self.begin, kind="stable")
+        result = np.full(order.size, -1, np.int64)
+        result[order[:-1]] = order[1:]
+        return result
+
+    @cached_property
+    def period(self) -> Int64Array:
+        """How long each lasts, with what the program does until the next."""
+        return self._lasting(self.begin, self.end)
+
+    @cached_property
+    def own_work(self) -> Int64Array:
+        """How long of that the participant worked."""
+        return self._lasting(self.worked_begin, self.worked_end)
+
+    def _lasting(self, begin: Int64Array, end: Int64Array) -> Int64Array:
+        return np.where(self.until >= 0, begin[self.until], end) - begin
+
+    @cached_property
+    def is_whole(self) -> BoolArray:
+        """Which steps are recorded to their ends: not the last, where something lies between
+        steps.
+        """
+        inner = np.flatnonzero(self.until >= 0)
+        result = ~self.is_cut_off
+        if inner.size:
+            gaps = self.begin[self.until[inner]] - self.end[inner]
+            if np.median(gaps) > _GAP * np.median(self.period[inner]):
+                result = result & (self.until >= 0)
+        return np.asarray(result)
 
     def part(self, name: str) -> Int64Array:
         """The column of one of `PARTS`."""
@@ -230,6 +264,7 @@ class Contribution:
     start_ns: int | None
     span: tuple[int, int]
     has_time: bool
+    has_device: bool
     is_moment: bool
     participants: tuple[Participant, ...]
     ops: Ops
@@ -260,6 +295,7 @@ def contribution_of(profile: Profile) -> Contribution:
         start_ns=profile.start_ns,
         span=_span(participants, profile),
         has_time=bool(times.rows),
+        has_device=bool(times.devices),
         is_moment=is_moment(profile),
         participants=participants,
         ops=_ops(profile),

@@ -39,12 +39,14 @@ ALWAYS, EPISODES = "always", "episodes"
 @dataclass(frozen=True, eq=False)
 class OwnWork:
     """``work_ps`` is members x steps of the job: what each does by itself in each step, NaN where
-    it has no such whole step. ``peer_ps`` is what its peers do then, ``excess_ps`` the difference;
+    it has no such whole step. ``wall_ps`` is how long that lasts, ``input_ps`` what of it waits
+    for input. ``peer_ps`` is what its peers do then, ``excess_ps`` the difference;
     ``role`` numbers those that are each other's peers, ``peers`` is how many each has.
     """
 
     work_ps: Float64Array
     wall_ps: Float64Array
+    input_ps: Float64Array
     peer_ps: Float64Array
     role: Int64Array
     peers: Int64Array
@@ -97,13 +99,13 @@ class Pauses:
 def own_work(job: Job, rows: Rows) -> OwnWork:
     """What every member does by itself in every step."""
     shape = len(job.members), len(job.steps)
-    work, wall = np.full(shape, np.nan), np.full(shape, np.nan)
+    work, wall, loads = (np.full(shape, np.nan) for _ in range(3))
     for number, member in enumerate(job.members):
         place = np.array([job.steps[label] for label in member.labels], np.int64)
-        steps = member.steps
-        whole = ~steps.is_cut_off
-        work[number, place[whole]] = (steps.worked_end - steps.worked_begin)[whole]
-        wall[number, place[whole]] = steps.wall[whole]
+        steps, whole = member.steps, member.steps.is_whole
+        work[number, place[whole]] = steps.own_work[whole]
+        wall[number, place[whole]] = steps.period[whole]
+        loads[number, place[whole]] = steps.part("input_wait")[whole]
     role = roles_of(job, rows)
     peer, peers = np.full(shape, np.nan), np.zeros(shape[0], np.int64)
     for number in np.unique(role).tolist():
@@ -111,7 +113,7 @@ def own_work(job: Job, rows: Rows) -> OwnWork:
         peers[mine] = mine.size - 1
         if mine.size > 1:
             peer[mine] = _medians_of_others(work[mine])
-    return OwnWork(work, wall, peer, role, peers)
+    return OwnWork(work, wall, loads, peer, role, peers)
 
 
 def roles_of(job: Job, rows: Rows) -> Int64Array:
@@ -254,7 +256,9 @@ def _stages(work: OwnWork) -> list[Fault]:
     roles = np.unique(work.role)
     if roles.size < 2:
         return []
-    own = np.array([_nanmedian(work.work_ps[work.role == role]) for role in roles.tolist()])
+    # That one place has the input is how it is built.
+    apart = work.work_ps - work.input_ps
+    own = np.array([_nanmedian(apart[work.role == role]) for role in roles.tolist()])
     known = np.isfinite(own).all(axis=0)
     if known.sum() < _FEWEST:
         return []
@@ -268,7 +272,8 @@ def _stages(work: OwnWork) -> list[Fault]:
     if beyond <= least or usual[most] < (1 + LEAST_OF_STAGES) * np.delete(usual, most).max():
         return []
     members = tuple(np.flatnonzero(work.role == roles[most]).tolist())
-    return [Fault(members, ALWAYS, known, beyond, others, is_stage=True)]
+    waits = _nanmedian(work.input_ps[list(members)])
+    return [Fault(members, ALWAYS, known, beyond, others + waits, is_stage=True)]
 
 
 _Episodes = dict[int, dict[int, float]]

@@ -57,10 +57,14 @@ def transfers_of(paired: Paired) -> Float64Array:
 def slow_wire_of(job: Job, paired: Paired) -> SlowWire | None:
     """The groups whose transfers are slow; None where there are none, or nothing to compare."""
     transfer = transfers_of(paired)
+    first = paired.order[paired.bounds[:-1]]
+    # Of a host's messages it is not recorded how long they were under way.
+    of_host = np.array([not own.profile.has_device for own in job.members], np.bool_)
+    messages = paired.rows.is_kind(("send", "recv")) & of_host[paired.rows.member]
+    transfer[messages[first]] = np.nan
     known = np.isfinite(transfer)
     if not known.any():
         return None
-    first = paired.order[paired.bounds[:-1]]
     group, members = _groups(paired)
     rows = paired.rows
     kind, size = rows.kind[first], rows.size_bytes[first]

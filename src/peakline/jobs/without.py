@@ -66,7 +66,8 @@ class Replay:
     def _transfer(self) -> Int64Array:
         paired = self.paired
         own = np.where(paired.transfer >= 0, paired.transfer, paired.end - paired.arrive)
-        return np.concatenate([np.maximum(own, 0), np.zeros(self._rows.since.size * 2, np.int64)])
+        edges = self._rows.member.size - own.size
+        return np.concatenate([np.maximum(own, 0), np.zeros(edges, np.int64)])
 
     def without(self, *faults: Fault) -> float:
         """How long a mean step would take with these members' work at their peers', in ps."""
@@ -136,8 +137,9 @@ class Replay:
         own_work, less = [np.zeros(0)], [np.zeros(0)]
         saved = 0.0
         for own, label in enumerate(member.labels):
-            first, last = int(member.steps.worked_begin[own]), int(member.steps.worked_end[own])
-            here, there = self._knots(fault, number, job.steps[label], last - first)
+            first = int(member.steps.worked_begin[own])
+            length = int(member.steps.own_work[own])
+            here, there = self._knots(fault, number, job.steps[label], length)
             own_work.append(first + here)
             less.append(saved + here - there)
             saved += float(here[-1] - there[-1])
@@ -293,6 +295,7 @@ class _Edges:
 def _edges(job: Job, paired: Paired) -> _Edges:
     columns: list[list[int]] = [[] for _ in range(3)]
     since: list[int] = []
+    until: list[int] = []
     step: list[int] = []
     bounds = np.zeros((3, len(job.members)), np.int64)
     for number, member in enumerate(job.members):
@@ -301,8 +304,12 @@ def _edges(job: Job, paired: Paired) -> _Edges:
             continue
         base = len(columns[0])
         for own in np.argsort(steps.begin, kind="stable").tolist():
-            since.append(len(columns[0]))
-            step.append(job.steps[member.labels[own]])
+            if steps.is_whole[own]:
+                first = len(columns[0])
+                since.append(first)
+                # Two rows for each step: the next one's begin is two after this one's.
+                until.append(first + (2 if steps.until[own] >= 0 else 1))
+                step.append(job.steps[member.labels[own]])
             for time, worked in (
                 (steps.begin[own], steps.worked_begin[own]),
                 (steps.end[own], steps.worked_end[own]),
@@ -317,7 +324,7 @@ def _edges(job: Job, paired: Paired) -> _Edges:
     time -= paired.clocks.ahead(own, time)
     bounds[0] -= paired.clocks.ahead(np.arange(len(job.members)), bounds[0])
     return _Edges(
-        own, time, worked, np.array(since, np.int64), np.array(since, np.int64) + 1,
+        own, time, worked, np.array(since, np.int64), np.array(until, np.int64),
         np.array(step, np.int64), (bounds[0], bounds[1], bounds[2]),
     )  # fmt: skip
 

@@ -210,7 +210,8 @@ class CollectiveStats:
     of the events in which a host runs one itself, on whatever thread; both are described by their
     `InputStats`. The first group of ``work``'s match is the library, as in `ProcessGroup.backend`.
     The stat ``arguments`` of a call is a list of texts, of which the one at ``peer_argument`` is
-    the place in the group of the other process of a message.
+    the place in the group of the other process of a message. ``waits`` matches the calls, these and
+    others, that do nothing by themselves but wait for such work.
     """
 
     record: str = ""
@@ -231,6 +232,7 @@ class CollectiveStats:
     peer_argument: int = 0
     call: re.Pattern[str] | None = None
     work: re.Pattern[str] | None = None
+    waits: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -559,6 +559,10 @@ def _of_host_ops(profile: Profile, trace: Trace, taken: Int64Array, devices: lis
     communicates = activity_of(profile) == Activity.COMMUNICATION
     is_own = communicates & trace.within(trace.lines_on(HOST)) & (kinds.codes >= 0)
     is_own[taken] = False
+    rule = profile.event_rules.collectives
+    if rule is not None and (waits := rule.waits) is not None:
+        # They wait for the library's work, which is the collective.
+        is_own &= ~trace.name.per_row(lambda text: waits.fullmatch(text) is not None, np.bool_)
     event = np.flatnonzero(is_own)
     if event.size:
         parent = nesting_of(profile).parent[event]

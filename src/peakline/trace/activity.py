@@ -72,7 +72,21 @@ def activity_of(profile: Profile) -> UInt8Array:
     if not lines:
         # No device's side is recorded: the call's time is the op's own around it, and no launch.
         result[memory_copy_calls(trace)] = Activity.HOST
+        _refine_calls(profile, trace, result)
     return result
+
+
+def _refine_calls(profile: Profile, trace: Trace, result: UInt8Array) -> None:
+    """Calls of a host's library of collectives: what they do by themselves is to wait for it.
+
+    Without the library's own work nobody knows how long that is.
+    """
+    rule = profile.event_rules.collectives
+    if rule is None or rule.waits is None or not (result == Activity.COMMUNICATION).any():
+        return
+    waits = rule.waits
+    calls = trace.name.per_row(lambda text: waits.fullmatch(text) is not None, np.bool_)
+    result[calls & (result == Activity.HOST_OP)] = Activity.COMMUNICATION
 
 
 _COPY_CALL = re.compile(r"(?:cu|cuda|hip)Memcpy(?!Peer|Batch)\w*$")

@@ -82,6 +82,7 @@ RULES = EventRules(
         peer_argument=2,
         call=re.compile(r"c10d::\w+"),
         work=kineto.BACKENDS,
+        waits=re.compile(r"_?c10d(?:_functional(?:_autograd)?)?::\w+"),
     ),
     inputs=InputStats("Input Dims", "Input Strides", "Input type"),
     gradient_number="Sequence number",
