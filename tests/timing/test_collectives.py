@@ -12,6 +12,7 @@ from tests.timing.slow_collectives import slow_collectives
 
 import peakline
 from peakline.timing import bus_bandwidth, collective_rows, step_times
+from peakline.trace.events import trace_of
 from peakline.trace.intervals import covered, union
 
 US = 10**6
@@ -254,14 +255,17 @@ def test_devices_of_one_process_that_meet(tmp_path):
     "name", ["chrome_trace/ddp_gloo.rank0.trace.json.gz", "jax_mesh/worker0.xplane.pb.gz"]
 )
 def test_together_they_take_as_long_as_the_breakdown_says(name):
-    """The same events are communication there."""
+    """The same events are communication there, and calls that wait for them."""
     profile = peakline.open(str(DATA / name))
     rows, steps = collective_rows(profile), step_times(profile)
     begins, ends = union(rows.arrive, rows.end)
     assert steps.communication_total.min() > 0
-    assert np.array_equal(
-        covered((begins, ends), steps.start, steps.end), steps.communication_total
-    )
+    together = covered((begins, ends), steps.start, steps.end)
+    trace = trace_of(profile)
+    calls = trace.name.per_row(lambda text: text.startswith("c10d::") and not steps.devices, bool)
+    most = union(np.append(rows.arrive, trace.start[calls]), np.append(rows.end, trace.end[calls]))
+    assert (together <= steps.communication_total).all()
+    assert (steps.communication_total <= covered(most, steps.start, steps.end)).all()
 
 
 @each_row(("kind", "factor"), [

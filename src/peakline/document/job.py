@@ -131,6 +131,9 @@ def headline(answer: JobAnswer) -> str:
     if not any(one.labels for one in job.members):
         return _memory_headline(answer)
     step = f"step {time_text(round(answer.replay.recorded_ps))}"
+    memory = JobMemory(job)
+    if memory.members and memory.apart:
+        step += f"; {memory_lines(memory)[0].partition(':')[0]}"
     if not answer.paired.is_paired.any():
         if len(job.members) < 2:
             return step
@@ -224,6 +227,25 @@ def root_lines(answer: JobAnswer, root: Root) -> list[str]:
         return []
     text = f"{_subject(answer, root)}{_gain(root)}{_when(answer, root)}"
     return [text, cause_text(root.cause), _advice(answer, root)]
+
+
+def root_finding(answer: JobAnswer, root: Root) -> dict[str, Any]:
+    """What the job waits for, in the form of a finding."""
+    title, *more = [line for line in root_lines(answer, root) if line]
+    document = _root_document(answer, root)
+    return {
+        "about": "time",
+        "gain_share": root.share,
+        "kind": "straggler" if root.wire is None else "slow_network",
+        "severity": "warning" if root.share >= _GRAVE or root.step_without_ps is None else "info",
+        "title": title,
+        "evidence": document | {"differences": []},
+        "rows": document["differences"],
+        "suggestion": " ".join(more),
+    }
+
+
+_GRAVE = 0.05
 
 
 def _when(answer: JobAnswer, root: Root) -> str:
@@ -495,6 +517,8 @@ def job_document(answer: JobAnswer) -> dict[str, Any]:
     """What ``--json`` prints of a job, and the tool ``job`` answers."""
     job, paired = answer.job, answer.paired
     memory = JobMemory(job)
+    first = [root_finding(answer, root) for root in answer.roots]
+    first += [one.as_json() for one in shared_findings(answer)]
     return {
         "job": {
             "ranks": len(job.firsts),
@@ -515,8 +539,9 @@ def job_document(answer: JobAnswer) -> dict[str, Any]:
         "memory": _memory_document(memory),
         "time": _time_document(answer),
         "ranks": [_rank_document(answer, number) for number in range(len(job.members))],
-        "first": [one.as_json() for one in shared_findings(answer)[:MOST_FINDINGS]],
-        "further_findings": max(len(shared_findings(answer)) - MOST_FINDINGS, 0),
+        "first": first[:MOST_FINDINGS],
+        "further_findings": max(len(first) - MOST_FINDINGS, 0),
+        "findings": first,
         "notable": [],
         "warnings": _warnings(job),
     }

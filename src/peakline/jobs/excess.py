@@ -32,7 +32,7 @@ _EPISODE_SURE, _EPISODE = 6.0, 0.10
 _SAME = 0.75
 """So much of all that single steps exceed is one rank's where it is always the same."""
 _FEWEST = 2
-_HIGH, _NEARLY_ALL = 90, 0.9
+_HIGH = 90
 ALWAYS, EPISODES = "always", "episodes"
 
 
@@ -205,12 +205,13 @@ def faults_of(work: OwnWork) -> tuple[list[Fault], Pauses | None]:
     noise = deviation((excess - usual[:, None])[known])
     for member in _beyond_peers(work, usual, known, noise):
         own, long = excess[member], _long_steps(excess[member], noise)
-        if long.sum() >= _NEARLY_ALL * known[member].sum():
+        rest = own[known[member] & ~long]
+        if not rest.size or np.median(rest) > max(SURE * noise, LEAST_OF_FEW * work.step_ps):
             peer = work.peer_ps[member]
             result.append(Fault((member,), ALWAYS, known[member], float(usual[member]), peer))
         else:
             # Half of its steps are long: its usual ones are the others.
-            usual[member] = np.median(own[known[member] & ~long])
+            usual[member] = np.median(rest)
     pauses = None
     episodes = _episodes(work, excess - usual[:, None], noise)
     if episodes:
