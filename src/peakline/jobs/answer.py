@@ -14,7 +14,7 @@ from peakline.jobs.contribution import Contribution
 from peakline.jobs.excess import Fault, OwnWork, Pauses, faults_of, own_work
 from peakline.jobs.members import Job, Member, job_of
 from peakline.jobs.missed import Missed, missed_of
-from peakline.jobs.pairing import Paired, pair
+from peakline.jobs.pairing import Paired, medians, pair
 from peakline.jobs.wires import SlowWire, slow_wire_of
 from peakline.jobs.without import Replay
 
@@ -157,9 +157,8 @@ class JobAnswer:
             own = np.bincount(rows.member[inside], values[inside], many)
             return np.asarray(own / steps, np.float64)
 
-        late = np.array(
-            [_median(paired.late[(rows.member == n) & paired.is_paired]) for n in range(many)]
-        )
+        both = paired.is_paired
+        late = medians(rows.member[both], paired.late[both].astype(np.float64), many)
         return RankTimes(
             np.array([_mean(one.steps.period[one.steps.is_whole]) for one in members]),
             np.array([_mean(_computes(one)) for one in members]),
@@ -186,11 +185,8 @@ class JobAnswer:
         paired, rows = self.paired, self.paired.rows
         exposed = np.zeros(rows.member.size, np.int64)
         for number, member in enumerate(self.job.members):
-            mine = np.flatnonzero(rows.member == number)
-            calls, place = member.calls, rows.place[mine]
-            own = calls.worked_end[place] - calls.worked_arrive[place]
-            exposed[mine] = (paired.end - paired.arrive)[mine] - own
-        exposed = np.maximum(exposed, 0)
+            exposed[rows.of(number)] = member.calls.worked_arrive - member.calls.worked_end
+        exposed = np.maximum(exposed + paired.end - paired.arrive, 0)
         known = paired.transfer >= 0
         after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
         return exposed - after, after
@@ -217,10 +213,6 @@ class JobAnswer:
 def _worth(root: Root) -> float:
     """What share of a step is worth a word."""
     return WORTH_A_STAGE if root.fault is not None and root.fault.is_stage else WORTH
-
-
-def _median(values: Int64Array) -> float:
-    return float(np.median(values)) if values.size else float("nan")
 
 
 def _mean(values: Int64Array) -> float:

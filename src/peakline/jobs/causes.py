@@ -40,7 +40,7 @@ _ALIKE = 0.02
 _EXPLAINS = 0.3
 """A function, or an op, is named where it explains so much of the excess."""
 _MOST = 5
-_PEERS = 64
+PEERS = 64
 """Of more peers an even choice says what is usual."""
 
 
@@ -97,7 +97,7 @@ def cause_of(job: Job, work: OwnWork, fault: Fault) -> Cause:
     same = work.role == work.role[fault.member]
     alike = np.flatnonzero(~same if fault.is_stage else same)
     peers = [job.members[n] for n in alike.tolist() if n != fault.member]
-    peers = peers[:: max(len(peers) // _PEERS, 1)]
+    peers = peers[:: max(len(peers) // PEERS, 1)]
     steps = {label for label, place in job.steps.items() if fault.steps[place]}
     mine = _parts(own, steps)
     theirs = np.median([_parts(peer, steps) for peer in peers], axis=0)

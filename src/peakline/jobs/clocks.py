@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
+from peakline.arrays import AnyArray, Float64Array, Int64Array
 from peakline.jobs.members import Member
 from peakline.trace.distribution import deviation
 
@@ -52,12 +53,12 @@ class Clocks:
 
     def ahead(self, member: Int64Array, times: Int64Array) -> Int64Array:
         """How far the clocks of these participants are ahead at their own ``times``, in ps."""
-        result = np.zeros(times.size, np.float64)
-        for number, machine in enumerate(self.machines):
-            if machine.ahead_ps or machine.drift:
-                mine = self.of[member] == number
-                result[mine] = machine.ahead(times[mine])
-        return np.rint(result).astype(np.int64)
+        if not self.machines:
+            return np.zeros(times.size, np.int64)
+        ahead, at, drift = np.array([(m.ahead_ps, m.at_ps, m.drift) for m in self.machines]).T
+        of = self.of[member]
+        result = np.rint(ahead[of] + drift[of] * (times - at[of]))
+        return np.asarray(result, np.int64)
 
     @property
     def uncertainty_ps(self) -> int:
@@ -85,7 +86,9 @@ def aligned(
     place = {name: number for number, name in enumerate(names)}
     of = np.array([place[one.clock] for one in members], np.int64)
     machine = of[member] if member.size else np.zeros(0, np.int64)
-    ends = [_ends(machine == number, collective, end) for number in range(len(names))]
+    order = np.lexsort((end, collective, machine))
+    bounds = np.searchsorted(machine[order], np.arange(len(names) + 1)).tolist()
+    ends = [_ends(order[a:b], collective, end) for a, b in pairwise(bounds)]
     count = int(collective.max(initial=-1)) + 1
     total, seen = np.zeros(count), np.zeros(count, np.int64)
     clocks: dict[int, MachineClock] = {}
@@ -104,11 +107,11 @@ def aligned(
 
 
 def _ends(
-    is_mine: BoolArray, collective: Int64Array, end: Int64Array
+    order: Int64Array, collective: Int64Array, end: Int64Array
 ) -> tuple[Int64Array, Float64Array]:
-    """The collectives that a machine took part in, ascending, and the middle of its ends."""
-    mine = np.flatnonzero(is_mine)
-    order = mine[np.lexsort((end[mine], collective[mine]))]
+    """The collectives of a machine's rows, ascending, and the middle of its ends; ``order`` are the
+    rows by collective and end.
+    """
     which, first, many = np.unique(collective[order], return_index=True, return_counts=True)
     low, high = end[order[first + (many - 1) // 2]], end[order[first + many // 2]]
     return which, low / 2 + high / 2

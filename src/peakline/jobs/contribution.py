@@ -6,13 +6,15 @@ and all that is said of a job is made of contributions alone.
 
 from __future__ import annotations
 
+import pickle
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import prod
-from typing import Any
+from sys import intern
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,10 +52,12 @@ _GROUPS = 64
 _FINDINGS = 12
 _GAP = 0.02
 """So much of a step may lie between it and the next, and is of no account."""
+_LEVEL = 1
+"""Of zlib: a higher one takes longer than what it saves takes to send."""
 
 
 class Packed:
-    """A dataclass whose arrays are pickled as compressed differences."""
+    """A dataclass whose arrays are pickled as differences, which `Contribution` compresses well."""
 
     def __getstate__(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -64,29 +68,36 @@ class Packed:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         for name, value in state.items():
-            own = _unpack(value) if isinstance(value, _Pressed) else value
-            object.__setattr__(self, name, own)
+            object.__setattr__(self, name, _own(value))
 
 
-@dataclass(frozen=True)
-class _Pressed:
+def _own(value: Any) -> Any:
+    if isinstance(value, _Differences):
+        return _unpack(value)
+    if isinstance(value, tuple):
+        # The ranks of a job have the same names: one of each in memory.
+        return tuple(intern(one) if isinstance(one, str) else one for one in value)
+    return value
+
+
+class _Differences(NamedTuple):
     shape: tuple[int, ...]
     kind: str
     data: bytes
 
 
-def _pack(array: AnyArray) -> _Pressed:
-    """Differences along the last axis, the bytes of equal worth together, compressed."""
+def _pack(array: AnyArray) -> _Differences:
+    """Differences along the last axis, the bytes of equal worth together."""
     flat = np.ascontiguousarray(array)
     if flat.dtype.kind == "i" and flat.size:
         flat = np.diff(flat.reshape(-1), prepend=flat.dtype.type(0))
     data = flat.view(np.uint8).reshape(-1, flat.dtype.itemsize).T.tobytes() if flat.size else b""
-    return _Pressed(array.shape, array.dtype.str, zlib.compress(data, 6))
+    return _Differences(array.shape, array.dtype.str, data)
 
 
-def _unpack(packed: _Pressed) -> AnyArray:
+def _unpack(packed: _Differences) -> AnyArray:
     kind = np.dtype(packed.kind)
-    data = np.frombuffer(zlib.decompress(packed.data), np.uint8)
+    data = np.frombuffer(packed.data, np.uint8)
     if not data.size:
         return np.zeros(packed.shape, kind)
     flat = np.ascontiguousarray(data.reshape(kind.itemsize, -1).T).reshape(-1).view(kind)
@@ -275,6 +286,13 @@ class Contribution:
     notable: tuple[str, ...]
     warnings: Mapping[str, str]
 
+    def __getstate__(self) -> bytes:
+        return zlib.compress(pickle.dumps(vars(self), protocol=5), _LEVEL)
+
+    def __setstate__(self, state: bytes) -> None:
+        for name, value in pickle.loads(zlib.decompress(state)).items():  # noqa: S301 (our own)
+            object.__setattr__(self, name, value)
+
 
 def contribution_of(profile: Profile) -> Contribution:
     """What ``profile`` gives to the answer about a job.
@@ -456,28 +474,34 @@ def _work(profile: Profile, device: int) -> Work:
     of_device = {trace.name.values[code] for code in on_device.tolist() if code >= 0}
     names: list[str] = []
     side: list[str] = []
-    ps, count = [], []
+    ps: list[Int64Array] = []
+    count: list[Int64Array] = []
     steps = 0
     for by in (OP, FUNCTION):
         work = step_work_of(profile, device, by)
         steps = work.steps
         total = np.bincount(work.row, work.ps, len(work.names))
         order = [k for k in np.argsort(-total, kind="stable").tolist() if total[k]]
-        for k in [k for k in order if work.names[k] not in left_out][:_NAMES]:
-            mine = np.flatnonzero(work.row == k)
-            spent, often = np.zeros(steps, np.int64), np.zeros(steps, np.int32)
-            spent[work.step[mine]], often[work.step[mine]] = work.ps[mine], work.count[mine]
-            names.append(work.names[k])
-            is_device = work.names[k] in of_device
-            side.append("function" if by == FUNCTION else "device" if is_device else "host")
-            ps.append(spent)
-            count.append(often)
-    shape = (len(names), steps)
+        chosen = [k for k in order if work.names[k] not in left_out][:_NAMES]
+        place = np.full(len(work.names), -1)
+        place[chosen] = np.arange(len(chosen))
+        mine = np.flatnonzero(place[work.row] >= 0)
+        where = place[work.row[mine]], work.step[mine]
+        for cells, values in ((ps, work.ps), (count, work.count)):
+            cells.append(np.zeros((len(chosen), steps), np.int64))
+            cells[-1][where] = values[mine]
+        own = [work.names[k] for k in chosen]
+        names += own
+        side += (
+            ["function"] * len(own)
+            if by == FUNCTION
+            else ["device" if name in of_device else "host" for name in own]
+        )
     return Work(
         tuple(names),
         tuple(side),
-        np.array(ps, np.int64).reshape(shape),
-        np.array(count, np.int32).reshape(shape),
+        np.concatenate(ps),
+        np.concatenate(count).astype(np.int32),
         *_shapes(profile, names, steps),
     )
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,9 @@ _HIGH = 90
 ALWAYS, EPISODES = "always", "episodes"
 
 
+_Sums = np.ndarray[Any, np.dtype[np.uint64]]
+
+
 @dataclass(frozen=True, eq=False)
 class OwnWork:
     """``work_ps`` is members x steps of the job: what each does by itself in each step, NaN where
@@ -56,7 +61,7 @@ class OwnWork:
         """How much longer than its peers each works in each step."""
         return self.work_ps - self.peer_ps
 
-    @property
+    @cached_property
     def step_ps(self) -> float:
         """The median step of all members."""
         return float(np.nanmedian(self.wall_ps)) if np.isfinite(self.wall_ps).any() else 0.0
@@ -127,13 +132,20 @@ def roles_of(job: Job, rows: Rows) -> Int64Array:
     at = rows.member[inside] * max(steps, 1) + rows.step[inside]
     sums = np.zeros(members * max(steps, 1), np.uint64)
     np.add.at(sums, at, mixed)
-    result = np.zeros(members, np.int64)
+    usual = _usual(sums.reshape(members, max(steps, 1)))
     known: dict[tuple[int, int], int] = {}
-    for number in range(members):
-        values, often = np.unique(sums[number * steps : (number + 1) * steps], return_counts=True)
-        usual = int(values[often.argmax()]) if values.size else 0
-        result[number] = known.setdefault((usual, stage[number]), len(known))
-    return result
+    own = [known.setdefault(key, len(known)) for key in zip(usual.tolist(), stage, strict=True)]
+    return np.array(own, np.int64)
+
+
+def _usual(values: _Sums) -> _Sums:
+    """Of each row the value that is there most often, of several the smallest."""
+    ordered = np.sort(values, axis=1)
+    row, place = np.nonzero(np.diff(ordered, axis=1, prepend=ordered[:, :1] ^ np.uint64(1)))
+    often = np.diff(np.append(row * values.shape[1] + place, values.size))
+    best = np.lexsort((place, -often, row))
+    first = best[np.flatnonzero(np.diff(row[best], prepend=-1))]
+    return ordered[row[first], place[first]]
 
 
 def _stage_of(job: Job, rows: Rows) -> list[int]:
@@ -162,7 +174,7 @@ def _stage_of(job: Job, rows: Rows) -> list[int]:
     return result
 
 
-def _mixed(values: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _mixed(values: Int64Array) -> _Sums:
     """Numbers whose sums differ where the values do (the mixer of splitmix64)."""
     with np.errstate(over="ignore"):
         x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
@@ -199,9 +211,7 @@ def faults_of(work: OwnWork) -> tuple[list[Fault], Pauses | None]:
     result = _stages(work)
     if not known.any():
         return result, None
-    usual = np.array(
-        [np.nanmedian(row) if k.any() else 0.0 for row, k in zip(excess, known, strict=True)]
-    )
+    usual = np.nan_to_num(_nanmedian(excess.T))
     noise = deviation((excess - usual[:, None])[known])
     for member in _beyond_peers(work, usual, known, noise):
         own, long = excess[member], _long_steps(excess[member], noise)

@@ -7,7 +7,7 @@ of those it is in the step. A message is the n-th from one rank to another in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,6 +53,10 @@ class Rows:
     step: Int64Array
     arrive: Int64Array
     end: Int64Array
+
+    def of(self, member: int) -> slice:
+        """The rows of a member: in order of ``place``, and those of all members in theirs."""
+        return slice(*np.searchsorted(self.member, [member, member + 1]).tolist())
 
     def is_kind(self, kinds: frozenset[str] | Sequence[str]) -> BoolArray:
         """Which rows are of one of ``kinds``."""
@@ -107,16 +111,22 @@ class Paired:
 def rows_of(members: Sequence[Member], steps: Mapping[str, int]) -> Rows:
     """The collectives of all ``members``; ``steps`` are the job's, by name."""
     texts: dict[str, int] = {}
+    # The ranks of a job have the same texts, but for the ranks in their groups.
+    tables: dict[tuple[bool, tuple[str, ...]], Int64Array] = {}
 
-    def coded(member: Member, column: Int32Array, of: Callable[[str], str] = str) -> Int64Array:
-        table = [texts.setdefault(of(text), len(texts)) for text in member.calls.texts]
-        return np.array([*table, _NONE], np.int64)[column]
+    def coded(member: Member, column: Int32Array, *, canonical: bool = False) -> Int64Array:
+        key = canonical, member.calls.texts
+        if key not in tables:
+            own = [_canonical(text) if canonical else text for text in key[1]]
+            table = [texts.setdefault(text, len(texts)) for text in own]
+            tables[key] = np.array([*table, _NONE], np.int64)
+        return tables[key][column]
 
     columns: list[list[AnyArray]] = []
     for number, member in enumerate(members):
         calls = member.calls
         group = coded(member, calls.group)
-        ranks = coded(member, calls.ranks, _canonical)
+        ranks = coded(member, calls.ranks, canonical=True)
         step = np.array([*(steps.get(name, _NONE) for name in member.labels), _NONE], np.int64)
         own = [
             np.full(calls.rows, number, np.int64), np.arange(calls.rows),

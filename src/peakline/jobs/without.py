@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import BoolArray, Float64Array, Int64Array, UInt8Array
+from peakline.jobs.causes import PEERS
 from peakline.jobs.excess import Fault, OwnWork
 from peakline.jobs.members import Job
 from peakline.jobs.pairing import SYNCHRONISE, Paired
@@ -164,8 +165,8 @@ class Replay:
             return ends, ends
         points, queued = self._points(number, step)
         alike, free = [], []
-        same = self.work.role == (-1 if fault.is_stage else self.work.role[number])
-        for other in np.flatnonzero(same).tolist():
+        same = np.flatnonzero(self.work.role == (-1 if fault.is_stage else self.work.role[number]))
+        for other in same[:: max(same.size // PEERS, 1)].tolist():
             work = self.work.work_ps[other, step]
             if other == number or not work > 0:
                 continue
@@ -242,11 +243,10 @@ def _row_arrays(job: Job, paired: Paired) -> _RowArrays:
     arrive, end, line, flags = (np.zeros(size, np.int64) for _ in range(4))
     follows = np.zeros(size, np.bool_)
     for number, member in enumerate(job.members):
-        mine = np.flatnonzero(rows.member == number)
-        calls, place = member.calls, rows.place[mine]
-        arrive[mine], end[mine] = calls.worked_arrive[place], calls.worked_end[place]
-        line[mine], flags[mine] = calls.line[place], np.where(calls.holds[place], BLOCKS, 0)
-        follows[mine] = calls.follows[place]
+        mine, calls = rows.of(number), member.calls
+        arrive[mine], end[mine] = calls.worked_arrive, calls.worked_end
+        line[mine], flags[mine] = calls.line, np.where(calls.holds, BLOCKS, 0)
+        follows[mine] = calls.follows
     holds = rows.is_kind(SYNCHRONISE) & paired.is_paired
     flags = (flags | np.where(holds, HOLDS, 0)).astype(np.uint8)
     edges = _edges(job, paired)

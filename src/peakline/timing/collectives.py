@@ -413,12 +413,16 @@ def _note_instructions(
     kind, data_type = part.kind.to_list(), part.data_type.to_list()
     ranks, key = part.group_ranks.to_list(), part.key.to_list()
     times: Counter[tuple[int, str, str]] = Counter()
+    # Executions of one share its group, which may be of thousands.
+    written: dict[tuple[int, int], str | None] = {}
     for row in np.lexsort((part.arrive, part.device)).tolist():
         one = made[row]
         if one is None:
             continue
         group, of_device = one.group_with(member[row]), (int(part.device[row]), run[row], one.name)
-        ranks[row] = json.dumps(group) if group else None
+        if (id(one), member[row]) not in written:
+            written[id(one), member[row]] = json.dumps(group) if group else None
+        ranks[row] = written[id(one), member[row]]
         # Else it would meet those of the other groups.
         if one.is_whole or group:
             text = f"{run[row]}|{one.name}|{times[of_device]}"
