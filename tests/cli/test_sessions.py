@@ -64,7 +64,6 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, 
     place = sessions / "tf2_multihost"
     names = "localhost_47507, localhost_56665\n"
     for words, choose in (
-        (("memory", place), "choose one with --host"),
         (("trace", place), "choose one with --host"),
         (("graph", place), "choose one with --host"),
         (("sql", place, "select 1"), "choose one with --host"),

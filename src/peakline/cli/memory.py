@@ -15,11 +15,13 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
+from peakline.cli.ranks import Readers, is_job, job_answer, of_one_rank, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.memory.allocator_names import recorded_name
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
+from peakline.repository import only_file
 from peakline.tables.profile_facts import is_moment
 from peakline.text import parse_time, time_text
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     examples=r"""
     # the peak of every allocator, and what was live at it
     peakline memory logs
+    # all ranks of a job, and one of them
+    peakline memory traces/
+    peakline memory traces/ --rank 3
     # what was live at another moment, or in one step
     peakline memory run.xplane.pb --at 20ms
     peakline memory run.xplane.pb --step 3
@@ -51,20 +56,37 @@ if TYPE_CHECKING:
     help="What was live at this time of the profile: 12.5ms, 1.2s, 827750630000ps.",
 )
 @reading_options(programs_option, json_option)
+@readers_options
 def memory(
     path: str,
     allocator: str | None,
     step: str | None,
     at: str | None,
     reading: Reading,
+    readers: Readers,
     *,
     json: bool,
 ) -> None:
-    """Explain the memory peak: how much, when, and what was live."""
+    """Explain the memory peak: how much, when, and what was live.
+
+    Of several ranks, the hosts of a session or a folder with a profile for each, it is one answer
+    for all of them: the peak of each, and what those that differ hold differently.
+    """
     if at is not None and step is not None:
         raise UsageError("--at and --step ask for different times; give one of them")
     time_ps = None if at is None else parse_time(at)
-    with reading.open(path) as profile:
+    result = reading.find(path)
+    if is_job(result):
+        given = {"allocator": allocator, "step": step, "at": at, "programs": reading.programs}
+        of_one_rank(path, result, given)
+        answer = job_answer(result, reading, readers)
+        if json:
+            print_json(document.job_memory_document(answer))
+        else:
+            terminal.print_job_memory(answer, path)
+        return
+    file = only_file(result, "choose one with --host")
+    with reading.open_file(file, path) as profile:
         show_memory(profile, allocator=allocator, step=step, at_ps=time_ps, as_json=json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -61,6 +61,20 @@ def is_job(result: str | Session) -> TypeGuard[Session]:
     if isinstance(result, str):
         return False
     return len(newest_of_workers([(file.host,) for file in result.hosts()])) > 1
+
+
+def of_one_rank(path: str, session: Session, options: Mapping[str, object]) -> None:
+    """UsageError where an option is given that is of one rank; ``options`` are their values by
+    name.
+    """
+    given = [f"--{name}" for name, value in options.items() if value not in (None, (), False)]
+    if given:
+        many = len(session.hosts())
+        verb = "is" if len(given) == 1 else "are"
+        raise UsageError(
+            f"{path}: {', '.join(given)} {verb} of one of its {many} ranks: choose it with --rank "
+            "or --host"
+        )
 
 
 def job_answer(session: Session, reading: Reading, readers: Readers) -> JobAnswer:

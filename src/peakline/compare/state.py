@@ -267,7 +267,7 @@ def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
         allocator=peak.allocator,
         peak_bytes=peak.peak_bytes,
         groups=groups_of(
-            (_kind_of(buffer), buffer.bytes, buffer.count) for buffer in peak.peak_buffers
+            (kind_of(buffer), buffer.bytes, buffer.count) for buffer in peak.peak_buffers
         ),
         peak_unknown=_peak_unknown(peak),
         reported=peak.reported,
@@ -290,14 +290,15 @@ def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
         else (),
         kinds=_kinds(detail.churn.signatures),
         purposes=purposes_of(
-            (_kind_of(buffer), Purpose(buffer.category, buffer.module))
+            (kind_of(buffer), Purpose(buffer.category, buffer.module))
             for buffer in peak.peak_buffers
         ),
         categories=peak.categories,
     )
 
 
-def _kind_of(buffer: PeakBuffer) -> Kind:
+def kind_of(buffer: PeakBuffer) -> Kind:
+    """What a row of a peak is, whatever step allocated it."""
     return Kind(buffer.op, buffer.region_type, buffer.data_type, normal_shape(buffer.shape))
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from peakline.document.job_members import (
+    MOST_RANKS,
+    Line,
+    job_part,
+    member_lines,
+    names_text,
+    warnings_of,
+)
+from peakline.document.job_memory import memory_document, memory_line, memory_lines
 from peakline.document.model import Column, Table
 from peakline.findings.finding import SEVERITIES
 from peakline.jobs.answer import JobAnswer, Root
@@ -22,23 +31,14 @@ from peakline.jobs.causes import (
     Difference,
 )
 from peakline.jobs.excess import ALWAYS
-from peakline.jobs.members import Job, Member, numbers_text
-from peakline.jobs.memory import HeldMore, JobMemory
+from peakline.jobs.members import Member
 from peakline.jobs.missed import Missed
 from peakline.jobs.wires import transfers_of
 from peakline.text import counted, size_text, time_text
 from peakline.timing.collectives import bus_bandwidth
 from peakline.timing.steps.facts import PARTS
 
-Line = tuple[str, str, str]
-"""A label, what it is about, and what is said."""
-
-MOST_RANKS = 8
-"""So many ranks are rows of a screen; of more only those that differ are, and the rest is a
-number."""
 MOST_FINDINGS = 3
-_SHARED = 0.9
-"""A finding that so many of the ranks have is one of all."""
 MISSING_MAY_BE_LATE = "what looks like transfers may be waiting for a rank whose profile is missing"
 _WORTH_SAYING = 0.10
 """Transfers that take so much of the steps are worth a word where nobody is late."""
@@ -91,35 +91,6 @@ def _severity(document: Mapping[str, Any]) -> int:
     return -SEVERITIES.index(str(document["severity"]))
 
 
-def who_text(members: Sequence[Member], of: int) -> str:
-    """Who of ``of`` has something: all, or which.
-
-    >>> who_text([], 8)
-    'no rank'
-    """
-    if not members:
-        return "no rank"
-    if len(members) == of and of > 1:
-        return "both ranks" if of == 2 else f"all {of} ranks"
-    if len(members) >= _SHARED * of and of > MOST_RANKS:
-        return f"{len(members)} of {of} ranks"
-    return names_text(members)
-
-
-def names_text(members: Sequence[Member]) -> str:
-    """Ranks in few words: ``rank 3``, ``ranks 0-3, 7``, or hosts by name, the first few."""
-    numbers = [one.number for one in members if one.number is not None]
-    if len(numbers) == len(members) and len(set(numbers)) == len(members):
-        if len(members) == 1:
-            return members[0].title
-        text = numbers_text(numbers)
-        return f"ranks {text}" if len(text) <= 60 else f"{len(members)} ranks"
-    titles = [one.title for one in members]
-    if len(titles) <= 3:
-        return ", ".join(titles)
-    return f"{', '.join(titles[:2])} and {len(titles) - 2} more"
-
-
 def headline(answer: JobAnswer) -> str:
     """The one sentence that matters most about the time of a job."""
     job = answer.job
@@ -131,7 +102,7 @@ def headline(answer: JobAnswer) -> str:
     if not any(one.labels for one in job.members):
         return _memory_headline(answer)
     step = f"step {time_text(round(answer.replay.recorded_ps))}"
-    memory = JobMemory(job)
+    memory = answer.memory
     if memory.members and memory.apart:
         step += f"; {memory_lines(memory)[0].partition(':')[0]}"
     if not answer.paired.is_paired.any():
@@ -147,10 +118,9 @@ def headline(answer: JobAnswer) -> str:
 
 
 def _memory_headline(answer: JobAnswer) -> str:
-    memory = JobMemory(answer.job)
-    if not memory.members:
+    if not answer.memory.members:
         return "neither memory nor time in these profiles"
-    return memory_line(memory)
+    return memory_line(answer.memory)
 
 
 def no_collectives(answer: JobAnswer) -> str:
@@ -328,55 +298,10 @@ def _advice(answer: JobAnswer, root: Root) -> str:
     return ""
 
 
-def memory_line(memory: JobMemory) -> str:
-    """The peaks of all ranks in one line."""
-    peaks = memory.peaks
-    if peaks.size == 1:
-        return f"peak {size_text(int(peaks[0]))} on {memory.members[0].title}"
-    low, high = memory.members[memory.emptiest].title, memory.members[memory.fullest].title
-    if int(peaks.max()) == int(peaks.min()):
-        return f"peak {size_text(int(peaks[0]))} on {who_text(memory.members, peaks.size)}"
-    return (
-        f"peak {size_text(int(np.median(peaks)))} (median of {peaks.size}), "
-        f"{size_text(int(peaks.min()))} on {low} to {size_text(int(peaks.max()))} on {high}"
-    )
-
-
-def memory_lines(memory: JobMemory) -> list[str]:
-    """What the rank that stands out by its memory holds more, or less, than the others."""
-    result = []
-    for place in memory.apart[:2]:
-        more = memory.held_more(place)
-        member, beyond = memory.members[place], int(memory.peaks[place] - np.median(memory.peaks))
-        word = "more" if beyond > 0 else "less"
-        text = f"{member.title} needs {size_text(abs(beyond))} {word} than most"
-        named = [_held_text(one) for one in more if (one.more_bytes > 0) == (beyond > 0)][:2]
-        result.append(f"{text}: {'; '.join(named)}" if named else text)
-    others = len(memory.apart) - 2
-    if others > 0:
-        result.append(f"and {counted(others, 'rank')} more whose peak differs")
-    return result
-
-
-def _held_text(one: HeldMore) -> str:
-    what = " ".join(filter(None, (one.kind.title, one.purpose.category)))
-    usual = f", {size_text(one.usual_bytes)} on the others" if one.usual_bytes else ""
-    return f"{size_text(one.own_bytes)} of {what}{usual}"
-
-
 def job_lines(answer: JobAnswer) -> list[Line]:
     """The labelled lines under the headline."""
-    job = answer.job
-    result: list[Line] = [("ranks", "", _ranks_text(job))]
-    if job.missing:
-        result.append(
-            ("", "missing", f"rank{'s' * (len(job.missing) > 1)} {numbers_text(job.missing)}")
-        )
-    result += [("", label, _first_few(lines)) for label, lines in (
-        ("short", job.short), ("damaged", job.damaged),
-        ("left out", [f"{one.host} {one.reason}" for one in job.left_out]), ("note", job.notes),
-    ) if lines]  # fmt: skip
-    memory = JobMemory(job)
+    job, memory = answer.job, answer.memory
+    result = member_lines(job)
     if memory.members:
         result.append(("memory", "", memory_line(memory)))
         result += [("", "differs", text) for text in memory_lines(memory)]
@@ -385,20 +310,6 @@ def job_lines(answer: JobAnswer) -> list[Line]:
     if job.missing and (answer.transfer_share or 0.0) >= _WORTH_SAYING and not answer.roots:
         result.append(("", "note", MISSING_MAY_BE_LATE))
     return result
-
-
-def _ranks_text(job: Job) -> str:
-    members, processes = len(job.members), len(job.firsts)
-    machines = len({one.machine for one in job.members if one.machine})
-    of = f" of {job.world_size}" if job.world_size else ""
-    what = f"{processes}{of}" + (f" processes with {members} devices" * (members > processes))
-    where = f" on {counted(machines, 'machine')}" if machines else ""
-    return f"{what}{where}, {counted(len(job.steps), 'step')}"
-
-
-def _first_few(lines: Sequence[str]) -> str:
-    more = f" and {len(lines) - 2} more" if len(lines) > 2 else ""
-    return "; ".join(lines[:2]) + more
 
 
 def _time_lines(answer: JobAnswer) -> list[Line]:
@@ -494,7 +405,7 @@ def _differing(answer: JobAnswer) -> list[int]:
     """The places of the members that something was said of."""
     numbers = {id(member): number for number, member in enumerate(answer.job.members)}
     result = [root.fault.member for root in answer.roots if root.fault is not None]
-    memory = JobMemory(answer.job)
+    memory = answer.memory
     result += [numbers[id(memory.members[place])] for place in memory.apart]
     waiting = answer.times.waiting
     if np.isfinite(waiting).any() and answer.roots:
@@ -516,75 +427,27 @@ def _row(answer: JobAnswer, number: int) -> tuple[Any, ...]:
 def job_document(answer: JobAnswer) -> dict[str, Any]:
     """What ``--json`` prints of a job, and the tool ``job`` answers."""
     job, paired = answer.job, answer.paired
-    memory = JobMemory(job)
     first = [root_finding(answer, root) for root in answer.roots]
     first += [one.as_json() for one in shared_findings(answer)]
     return {
-        "job": {
-            "ranks": len(job.firsts),
-            "world_size": job.world_size,
-            "missing": list(job.missing),
-            "short": list(job.short),
-            "damaged": list(job.damaged),
-            "left_out": [asdict(one) for one in job.left_out],
-            "notes": list(job.notes),
-            "groups": _groups(job),
+        "job": job_part(job)
+        | {
             "clocks": {
                 "aligned_by": paired.clocks.aligned_by,
                 "uncertainty_ps": paired.clocks.uncertainty_ps,
                 "machines": [asdict(one) for one in paired.clocks.machines],
-            },
+            }
         },
         "headline": headline(answer),
-        "memory": _memory_document(memory),
+        "memory": memory_document(answer.memory),
         "time": _time_document(answer),
         "ranks": [_rank_document(answer, number) for number in range(len(job.members))],
         "first": first[:MOST_FINDINGS],
         "further_findings": max(len(first) - MOST_FINDINGS, 0),
         "findings": first,
         "notable": [],
-        "warnings": _warnings(job),
+        "warnings": warnings_of(job),
     }
-
-
-def _groups(job: Job) -> list[dict[str, Any]]:
-    result: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
-    for one in job.profiles:
-        for group in one.facts.groups:
-            key = group.name, tuple(group.ranks)
-            result[key] = {
-                "name": group.name, "description": group.description, "ranks": list(group.ranks),
-            }  # fmt: skip
-    return list(result.values())
-
-
-def _memory_document(memory: JobMemory) -> dict[str, Any] | None:
-    if not memory.members:
-        return None
-    return {
-        "peak_bytes": {
-            "min": int(memory.peaks.min()),
-            "median": round(float(np.median(memory.peaks))),
-            "max": int(memory.peaks.max()),
-            "max_rank": memory.members[memory.fullest].title,
-            "min_rank": memory.members[memory.emptiest].title,
-        },
-        "differences": [
-            {
-                "rank": memory.members[place].title,
-                "peak_bytes": int(memory.peaks[place]),
-                "held": [
-                    {
-                        **one.kind.as_json(), **one.purpose._asdict(), "bytes": one.own_bytes,
-                        "usual_bytes": one.usual_bytes, "count": one.own_count,
-                        "usual_count": one.usual_count,
-                    }
-                    for one in memory.held_more(place)[:10]
-                ],
-            }
-            for place in memory.apart[:MOST_RANKS]
-        ],
-    }  # fmt: skip
 
 
 def _time_document(answer: JobAnswer) -> dict[str, Any] | None:
@@ -680,13 +543,3 @@ def _rank_document(answer: JobAnswer, number: int) -> dict[str, Any]:
             )
         },
     }  # fmt: skip
-
-
-def _warnings(job: Job) -> list[dict[str, Any]]:
-    by_kind: dict[str, list[tuple[Member, str]]] = {}
-    for member in job.firsts:
-        for kind, detail in member.profile.warnings.items():
-            by_kind.setdefault(kind, []).append((member, detail))
-    return [
-        {"kind": kind, "ranks": len(rows), "detail": rows[0][1]} for kind, rows in by_kind.items()
-    ]

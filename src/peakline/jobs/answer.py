@@ -13,6 +13,7 @@ from peakline.jobs.causes import Cause, cause_of
 from peakline.jobs.contribution import Contribution
 from peakline.jobs.excess import Fault, OwnWork, Pauses, faults_of, own_work
 from peakline.jobs.members import Job, Member, job_of
+from peakline.jobs.memory import JobMemory
 from peakline.jobs.missed import Missed, missed_of
 from peakline.jobs.pairing import Paired, medians, pair
 from peakline.jobs.wires import SlowWire, slow_wire_of
@@ -82,6 +83,13 @@ class JobAnswer:
     def work(self) -> OwnWork:
         """What each rank does by itself."""
         return own_work(self.job, self.paired.rows)
+
+    @cached_property
+    def memory(self) -> JobMemory:
+        """The memory of its ranks."""
+        if not self.paired.is_paired.any():
+            return JobMemory(self.job)
+        return JobMemory(self.job, self.work.role, self.paired)
 
     @cached_property
     def missed(self) -> list[Missed]:

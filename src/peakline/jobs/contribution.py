@@ -20,7 +20,7 @@ import numpy as np
 
 from peakline import compare, findings, timing
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind, Purpose
+from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind, Purpose, kind_of
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.summary import notable_of
@@ -47,8 +47,9 @@ _NAMES = 48
 """So many ops, and as many functions, of a rank are compared with its peers': those that take
 most."""
 _OPS = 64
-_GROUPS = 64
-"""So many kinds of buffers at the peak are compared; the rest is one number."""
+_GROUPS = 256
+"""So many kinds of buffers at the peak are compared, those with most bytes; the rest is one
+number."""
 _FINDINGS = 12
 _GAP = 0.02
 """So much of a step may lie between it and the next, and is of no account."""
@@ -245,7 +246,8 @@ class RankMemory:
     """One allocator: its peak in bytes, when it was, what lived then, and what there is.
 
     ``groups`` are the kinds with most bytes, with what they are for and where they were made
-    (empty: not recorded); ``rest_bytes`` is what all others take.
+    (empty: not recorded); ``rest_bytes`` is what all others take. ``steps`` are the first and the
+    last step, by id, in which what lives of each kind was allocated; None where that is not known.
     """
 
     allocator: str
@@ -258,6 +260,7 @@ class RankMemory:
     rest_bytes: int
     categories: Mapping[str, int]
     peak_unknown: str = ""
+    steps: tuple[tuple[int, int] | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -582,6 +585,10 @@ def _allocator(peak: AllocatorPeak, state: AllocatorState) -> RankMemory:
         (one.kind, one.bytes, one.count, state.purposes.get(one.kind, NO_PURPOSE))
         for one in state.groups[:_GROUPS]
     ]
+    made: dict[Kind, list[int]] = {}
+    for buffer in peak.peak_buffers:
+        if buffer.start_step is not None:
+            made.setdefault(kind_of(buffer), []).append(buffer.start_step)
     return RankMemory(
         peak.allocator,
         state.name,
@@ -593,4 +600,5 @@ def _allocator(peak: AllocatorPeak, state: AllocatorState) -> RankMemory:
         sum(one.bytes for one in state.groups[_GROUPS:]),
         dict(state.categories),
         state.peak_unknown,
+        tuple((min(made[kind]), max(made[kind])) if kind in made else None for kind, *_ in groups),
     )

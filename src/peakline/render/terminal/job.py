@@ -6,12 +6,11 @@ from peakline.document.job import (
     MOST_FINDINGS,
     headline,
     job_lines,
-    names_text,
     ranks_table,
     root_lines,
     shared_findings,
-    who_text,
 )
+from peakline.document.job_members import names_text, who_text
 from peakline.document.model import Table
 from peakline.jobs.answer import JobAnswer
 from peakline.render.terminal.layout import Indented
@@ -25,7 +24,7 @@ _ROOTS = 2
 
 def print_job(answer: JobAnswer, path: str) -> None:
     """Print what the ranks do together, what they wait for, and what differs."""
-    parts: list[Shown] = [*_head(answer, path), "", Labelled(job_lines(answer))]
+    parts: list[Shown] = [*job_head(answer, path), "", Labelled(job_lines(answer))]
     if answer.roots:
         parts += ["", Text("what the others wait for", "bold")]
         for number, root in enumerate(answer.roots[:_ROOTS], 1):
@@ -42,16 +41,19 @@ def print_job(answer: JobAnswer, path: str) -> None:
 
 def print_job_table(answer: JobAnswer, path: str, table: Table) -> None:
     """Print one table about all ranks."""
-    parts = [*_head(answer, path), "", Text(table.title, "bold"), in_order(table)]
+    parts = [*job_head(answer, path), "", Text(table.title, "bold"), in_order(table)]
     parts += [indented(str(table.rest[0]))] if table.rest else []
     show(parts)
 
 
-def _head(answer: JobAnswer, path: str) -> list[Shown]:
+def job_head(answer: JobAnswer, path: str, sentence: str = "") -> list[Shown]:
+    """The first lines of what is said of a job: a sentence (default: about its time), and which
+    job it is.
+    """
     job = answer.job
     form = job.profiles[0].format if job.profiles else ""
     line = f"{one_line(path)} (job of {counted(len(job.firsts), 'rank')}, {form})"
-    return [Text(headline(answer), "bold", 2), Text(line, "dim", is_prose=False)]
+    return [Text(sentence or headline(answer), "bold", 2), Text(line, "dim", is_prose=False)]
 
 
 def _findings(answer: JobAnswer) -> list[Shown]:
