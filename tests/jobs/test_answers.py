@@ -2,6 +2,7 @@
 without it.
 """
 
+import gzip
 import json
 import pickle
 from pathlib import Path
@@ -163,6 +164,35 @@ def test_what_is_missing_of_a_folder_is_said(answered):
         f"rank {rank}" for rank in truth.cut
     ]
     assert len(answer.job.members) == 8 - len(truth.missing)
+
+
+def test_a_collective_that_a_rank_skips_is_no_lost_record(answered):
+    answer, truth = answered("skipped_collective", seed=7)
+    (one,) = answer.missed
+    assert ((one.member,), one.is_lost) == (truth.root.ranks, False)
+    assert one.step == f"ProfilerStep#{truth.root.first}"
+    assert headline(answer).startswith(f"rank {one.member} took part in 2 of 3 all-reduces of 96")
+    answer, truth = answered("lost_collective", seed=7)
+    (one,) = answer.missed
+    assert ({one.member}, one.is_lost) == (set(truth.incomplete), True)
+    answer, _ = answered("stopped_early", seed=7)
+    assert answer.missed == []
+
+
+def test_without_marks_of_steps_nobody_says_why(tmp_path):
+    truth = SCENARIOS["slow_rank"](8, seed=7).write(tmp_path)
+    for path in tmp_path.iterdir():
+        text = gzip.decompress(path.read_bytes()).replace(b"ProfilerStep#", b"Thing")
+        path.write_bytes(gzip.compress(text))
+    parts = []
+    for file in resolve_hosts(str(tmp_path)).hosts():
+        with peakline.open(file.path) as profile:
+            parts.append((file.host, jobs.contribution_of(profile)))
+    answer = jobs.answer_of(parts)
+    assert (answer.job.steps, answer.roots) == ({}, ())
+    (rank,) = truth.root.ranks
+    assert headline(answer).startswith(f"rank {rank} comes last to ")
+    assert "no steps are marked" in headline(answer)
 
 
 def test_a_contribution_is_small(answered):

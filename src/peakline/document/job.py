@@ -39,6 +39,7 @@ from peakline.timing.collectives import bus_bandwidth
 from peakline.timing.steps.facts import PARTS
 
 MOST_FINDINGS = 3
+MARK_STEPS = "call prof.step() in the loop (PyTorch), or mark it with StepTraceAnnotation (JAX)"
 MISSING_MAY_BE_LATE = "what looks like transfers may be waiting for a rank whose profile is missing"
 _WORTH_SAYING = 0.10
 """Transfers that take so much of the steps are worth a word where nobody is late."""
@@ -99,8 +100,8 @@ def headline(answer: JobAnswer) -> str:
     if answer.roots:
         root = answer.roots[0]
         return f"{_subject(answer, root)}{_gain(root)}"
-    if not any(one.labels for one in job.members):
-        return _memory_headline(answer)
+    if not job.steps:
+        return _without_steps(answer)
     step = f"step {time_text(round(answer.replay.recorded_ps))}"
     memory = answer.memory
     if memory.members and memory.apart:
@@ -115,6 +116,15 @@ def headline(answer: JobAnswer) -> str:
     if share >= _WORTH_SAYING:
         return f"{step}; no rank keeps the others waiting; {share:.0%} of it are transfers"
     return f"{step}; no rank keeps the others waiting"
+
+
+def _without_steps(answer: JobAnswer) -> str:
+    if answer.last is None:
+        return _memory_headline(answer)
+    member, often, of = answer.last
+    who = answer.job.members[member].title
+    said = f"{who} comes last to {often:,} of {counted(of, 'collective')}"
+    return f"{said}; no steps are marked, so nobody can say why: {MARK_STEPS}"
 
 
 def _memory_headline(answer: JobAnswer) -> str:

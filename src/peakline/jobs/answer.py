@@ -158,7 +158,8 @@ class JobAnswer:
         members, paired = self.job.members, self.paired
         rows, many = paired.rows, len(self.job.members)
         before, after = self._exposed
-        inside = rows.step >= 0
+        # Without steps it is all that was recorded.
+        inside = (rows.step >= 0) | (not self.job.steps)
         steps = np.array([max(len(one.labels), 1) for one in members], np.float64)
 
         def summed(values: Int64Array) -> Float64Array:
@@ -198,6 +199,20 @@ class JobAnswer:
         known = paired.transfer >= 0
         after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
         return exposed - after, after
+
+    @cached_property
+    def last(self) -> tuple[int, int, int] | None:
+        """Which member comes last to most of the collectives that hold their members up, how many
+        of them, and of how many. None where there are none. It may wait for others itself.
+        """
+        paired = self.paired
+        rows = np.flatnonzero(paired.is_paired & (paired.wait >= 0))
+        if not rows.size:
+            return None
+        last = rows[paired.arrive[rows] == paired.last[paired.collective[rows]]]
+        often = np.bincount(paired.rows.member[last], minlength=len(self.job.members))
+        most = int(often.argmax())
+        return most, int(often[most]), int(np.unique(paired.collective[rows]).size)
 
     @property
     def waiting_share(self) -> float | None:

@@ -353,33 +353,33 @@ def _span(participants: Sequence[Participant], profile: Profile) -> tuple[int, i
 def _participants(profile: Profile, times: StepTimes) -> tuple[Participant, ...]:
     """One for the process; one for each device, where several take part in collectives."""
     rows = timing.collective_rows(profile)
-    numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
-    where = {name: place for place, name in enumerate(times.devices)}
-    apart = [number for number in numbers if number >= 0 and rows.devices[number] in where]
     sets = {one.device.name: one for one in device_sets_of(profile)}
-    host = host_sets_of(profile)
-    if len(apart) > 1:
-        return tuple(
-            _participant(
-                profile, times, where[rows.devices[number]], rows,
-                np.flatnonzero(rows.device == number),
-                rows.devices[number], sets[rows.devices[number]].communication,
-                sets[rows.devices[number]].sets.get(Activity.COMPUTE, NEVER),
-            )
-            for number in apart
-        )  # fmt: skip
-    device = where[rows.devices[apart[0]]] if apart else (0 if times.devices else -1)
-    mine = np.arange(rows.arrive.size)
-    if device >= 0 and times.devices:
-        own = sets.get(times.devices[device])
-        communication = NEVER if own is None else own.communication
-        computes = NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
-        if apart:
-            mine = np.flatnonzero(rows.device == apart[0])
-    else:
+    place = {name: number for number, name in enumerate(times.devices)}
+    numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
+    apart = [number for number in numbers if number >= 0 and rows.devices[number] in sets]
+    every = np.arange(rows.arrive.size)
+    names = [rows.devices[number] for number in apart] or [*times.devices][:1]
+    if not names:
+        host = host_sets_of(profile)
         communication = host.get(Activity.COMMUNICATION, NEVER)
         computes = host.get(Activity.HOST_OP, NEVER)
-    return (_participant(profile, times, device, rows, mine, "", communication, computes),)
+        return (_participant(profile, times, -1, rows, every, "", communication, computes),)
+    result = []
+    for k, name in enumerate(names):
+        own = sets.get(name)
+        communication = NEVER if own is None else own.communication
+        computes = NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
+        mine = np.flatnonzero(rows.device == apart[k]) if apart else every
+        title = name if len(names) > 1 else ""
+        # A device without steps has none of the host's.
+        device = place.get(name, _NO_STEPS)
+        result.append(
+            _participant(profile, times, device, rows, mine, title, communication, computes)
+        )
+    return tuple(result)
+
+
+_NO_STEPS = -2
 
 
 def _participant(
