@@ -73,7 +73,7 @@ def test_the_summary_may_be_left_out(run, tmp_path, sessions):
     assert (code, out, err) == (0, f"{session.path}\n", "")
 
 
-def test_several_hosts_end_with_the_summary_of_each(run, summary_of, tmp_path, sessions):
+def test_several_hosts_end_with_the_answer_about_all(run, summary_of, tmp_path, sessions):
     contents = [sample_profile(sessions), (sessions / OTHER).read_bytes()]
     with ExitStack() as stack:
         workers = [
@@ -88,9 +88,9 @@ def test_several_hosts_end_with_the_summary_of_each(run, summary_of, tmp_path, s
     assert lines[1].split() == ["HOST", "STATE", "SIZE", "PEAK"]
     assert lines[2].startswith("a ")
     assert lines[3].startswith("b ")
-    assert out.endswith("\n\n" + summary_of(tmp_path))
-    assert "\nhost a\n" in out
-    assert "\nhost b\n" in out
+    session = tmp_path / "plugins/profile/s"
+    assert out.endswith("\n\n" + summary_of(session))
+    assert f"{session} (job of 2 ranks, xplane)\n" in out
 
 
 def test_json_is_one_document(run, memory_of, tmp_path, sessions):

@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 from tests.each_row import each_row
+from tests.jobs.xspace_hosts import xspace_hosts
 from tests.service.conftest import SESSIONS
 from tests.waiting import HANG_S
 
@@ -93,6 +94,20 @@ def test_an_empty_host_name_means_all_hosts_together(serve, sample_logdir):
     assert {
         name: one.profile_summary for name, one in together.memory_profile_per_allocator.items()
     } == {name: one.profile_summary for name, one in parts.items()}
+
+
+@each_row("tool", ["job", "collectives"])
+def test_so_it_does_for_what_is_about_all_ranks(serve, tmp_path, tool):
+    xspace_hosts(tmp_path, 3, steps=2, session="s")
+    served = serve(tmp_path)
+    (session,) = served.client.call("EnumSessions", repository_root=str(tmp_path)).sessions
+    assert tool in session.available_tools
+    answer = served.client.call("GetSessionToolData", session_id="s", tool_name=tool)
+    expected = peakline.Repository(tmp_path).session("s").tool(tool)
+    assert (answer.output, answer.output_format) == (expected.content, "json")
+    document = json.loads(answer.output)
+    hosts = {row["host"] for row in document["ranks" if tool == "job" else "rows"]}
+    assert hosts == {"host-0000", "host-0001", "host-0002"}
 
 
 def test_a_tool_of_one_host_names_the_hosts_there_are(serve, sample_logdir):

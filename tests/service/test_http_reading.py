@@ -108,6 +108,14 @@ def test_tool_data_are_exactly_the_bytes_of_the_tool(face, sample_logdir):
             assert answer.headers["content-type"] == media_type
 
 
+@each_row("tool", ["job", "collectives"])
+def test_a_session_has_the_tools_about_all_its_hosts(get, sample_logdir, tool):
+    assert tool in get(f"/api/sessions/{TWO_HOSTS}").json()["tools"]
+    session = peakline.Repository(sample_logdir).session(TWO_HOSTS)
+    answer = get(f"/api/sessions/{TWO_HOSTS}/tools/{tool}")
+    assert answer.content == session.tool(tool).content
+
+
 def test_text_formats_have_their_types(tmp_path, root):
     profile = root / "tests" / "data" / "graph_def" / "frozen.pb"
     logdir = tmp_path / "logs" / "plugins" / "profile" / "one"

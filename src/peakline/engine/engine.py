@@ -295,7 +295,7 @@ class Engine:
         another answer of it. Raises as `tool`; hosts that fail are named in the notes.
         """
         tool = find_tool(name)
-        if tool.partial is None:
+        if tool.combine is None:
             raise UsageError(f"{name} shows one host")
         question = tool.validated(parameters or {})
         return self._contributions(tool, _files(session, ""), question, progress)
@@ -308,6 +308,7 @@ class Engine:
         progress: Callable[[str, int, int], object] | None,
     ) -> Contributions:
         done, lock = itertools.count(1), threading.Lock()
+        source, own = tool.contributing(question)
 
         def finished(file: HostFile) -> None:
             if progress is not None:
@@ -316,7 +317,7 @@ class Engine:
 
         def contribution(file: HostFile) -> Answer:
             with faults_of(file.path):
-                return self._of_one(tool, file, question, CONTRIBUTION, self.executor)
+                return self._of_one(source, file, own, CONTRIBUTION, self.executor)
 
         answers = fan_out(contribution, files, self.executor.workers, finished)
         parts: list[tuple[str, Answer]] = []

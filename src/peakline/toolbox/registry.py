@@ -51,7 +51,8 @@ class Tool:
     instance of ``parameters`` and a format. A tool that makes one answer of several hosts has
     ``partial`` and ``combine``: what one host contributes, a value that can be pickled, whatever
     the format; and the answer made of ``[(host, contribution)]``, the parameters and the format.
-    Without ``run`` the answer about one host is made by these. ``format_of`` says in which format a
+    Without ``run`` the answer about one host is made by these. With ``parts_of`` its contributions
+    are those of the tool of that name, without parameters. ``format_of`` says in which format a
     question is answered, of a tool whose parameters decide it. With ``runtime_steps`` the parameter
     ``compatible=xprof`` means also the steps into which the runtime's profiler groups events.
     """
@@ -65,6 +66,7 @@ class Tool:
     looks: Callable[[Profile], bool] | None = None
     marks: tuple[str, ...] = ()
     partial: Callable[[Profile, Any], Any] | None = None
+    parts_of: str = ""
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
     format_of: Callable[[Any, str], str] | None = None
     runtime_steps: bool = False
@@ -88,9 +90,19 @@ class Tool:
 
     def contribution(self, profile: Profile, question: Any) -> Any:
         """What one host gives to ``combine``; raises TypeError where there is none."""
+        if self.parts_of:
+            source, own = self.contributing(question)
+            return source.contribution(profile, own)
         if self.partial is None:
             raise TypeError(f"{self.name} has no contributions")
         return self.partial(self._seen(profile, question), question)
+
+    def contributing(self, question: Any) -> tuple[Tool, Any]:
+        """The tool whose contributions ``combine`` takes, and the question to it."""
+        if not self.parts_of:
+            return self, question
+        source = find_tool(self.parts_of)
+        return source, source.validated({})
 
     def _seen(self, profile: Profile, question: Any) -> Profile:
         """The profile as ``run`` and ``partial`` take it for a question."""

@@ -1,0 +1,174 @@
+"""The ``collectives`` tool: the collectives of a job, a row for each and each of its ranks, on one
+clock.
+
+Made of the contributions of the ``job`` tool; of one profile alone nobody knows who was waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from peakline import jobs, timing
+from peakline.jobs.members import numbers_text
+from peakline.jobs.wires import transfers_of
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json, quoted_csv
+
+if TYPE_CHECKING:
+    from peakline.arrays import AnyArray, Int64Array
+    from peakline.jobs import JobAnswer
+    from peakline.jobs.contribution import Contribution
+
+_LONGEST_NAME = 1000
+_MOST = 1 << 40
+
+
+class CollectivesParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    kind: str | None = parameter(
+        None, max_length=_LONGEST_NAME, description="only this kind, such as all-reduce"
+    )
+    rank: int | None = parameter(None, ge=0, le=_MOST, description="only the rows of this rank")
+    step: str | None = parameter(
+        None, max_length=_LONGEST_NAME, description="only what lies in the step of this name"
+    )
+    sort: Literal["arrival", "late", "wait", "transfer", "size", "bandwidth"] = parameter(
+        "arrival", description="by time of arrival, or those with most in front"
+    )
+    offset: int = parameter(0, ge=0, le=_MOST, description="leave out so many rows in front")
+    limit: int = parameter(1000, ge=1, le=_MOST, description="at most so many rows")
+
+
+def _combine(
+    parts: Sequence[tuple[str, Contribution]], parameters: CollectivesParameters, output_format: str
+) -> bytes:
+    answer = jobs.answer_of(parts)
+    chosen = _chosen(answer, parameters)
+    columns = _columns(answer, chosen[parameters.offset :][: parameters.limit])
+    rows = zip(*columns.values(), strict=True)
+    if output_format == "csv":
+        return quoted_csv(columns, rows)
+    clocks, kinds = answer.paired.clocks, answer.paired.rows
+    return compact_json(
+        {
+            "rows_total": int(chosen.size),
+            "kinds": sorted({kinds.texts[code] for code in set(kinds.kind.tolist()) if code >= 0}),
+            "clocks": {
+                "aligned_by": clocks.aligned_by, "uncertainty_ps": clocks.uncertainty_ps,
+            },
+            "rows": [dict(zip(columns, row, strict=True)) for row in rows],
+        }
+    )  # fmt: skip
+
+
+def _chosen(answer: JobAnswer, parameters: CollectivesParameters) -> Int64Array:
+    """The rows that are wanted, in order."""
+    job, paired, rows = answer.job, answer.paired, answer.paired.rows
+    keep = np.ones(rows.member.size, np.bool_)
+    if parameters.kind is not None:
+        keep &= rows.is_kind((parameters.kind,))
+    if parameters.rank is not None:
+        is_rank = np.array([one.number == parameters.rank for one in job.members], np.bool_)
+        keep &= is_rank[rows.member]
+    if parameters.step is not None:
+        place = job.steps.get(parameters.step)
+        keep &= rows.step == place if place is not None else np.False_
+    by: AnyArray = {
+        "late": paired.late, "wait": paired.wait, "transfer": paired.transfer,
+        "size": rows.size_bytes,
+    }.get(parameters.sort, paired.arrive)  # fmt: skip
+    if parameters.sort == "bandwidth":
+        by = np.nan_to_num(_bandwidths(answer))
+    chosen = np.flatnonzero(keep)
+    first = by[chosen] if parameters.sort == "arrival" else -by[chosen]
+    return chosen[np.lexsort((chosen, paired.arrive[chosen], first))]
+
+
+def _columns(answer: JobAnswer, chosen: Int64Array) -> dict[str, list[Any]]:
+    """The columns of these rows; None for what is not recorded, or not known."""
+    job, paired, rows = answer.job, answer.paired, answer.paired.rows
+    members = [job.members[number] for number in rows.member[chosen].tolist()]
+    labels, place = list(job.steps), rows.place[chosen].tolist()
+    calls = [(one.calls, at) for one, at in zip(members, place, strict=True)]
+    rates = _bandwidths(answer)[chosen]
+    return {
+        "collective": paired.collective[chosen].tolist(),
+        "rank": [one.number for one in members],
+        "host": [one.host for one in members],
+        "device": [one.participant.device or None for one in members],
+        "group": [_group(_text(rows.texts, code)) for code in rows.group[chosen].tolist()],
+        "members": paired.members[paired.collective[chosen]].tolist(),
+        "kind": [_text(rows.texts, code) for code in rows.kind[chosen].tolist()],
+        "sequence": _known(rows.sequence[chosen]),
+        "step": [labels[at] if at >= 0 else None for at in rows.step[chosen].tolist()],
+        "size_bytes": _known(rows.size_bytes[chosen]),
+        "data_type": [_text(own.texts, int(own.data_type[at])) for own, at in calls],
+        "arrive_ps": paired.arrive[chosen].tolist(),
+        "end_ps": paired.end[chosen].tolist(),
+        "late_ps": [
+            own if both else None
+            for own, both in zip(
+                paired.late[chosen].tolist(), paired.is_paired[chosen].tolist(), strict=True
+            )
+        ],
+        "wait_ps": _known(paired.wait[chosen]),
+        "transfer_ps": _known(paired.transfer[chosen]),
+        "bus_bytes_per_second": [
+            float(rate) if known else None
+            for rate, known in zip(rates.tolist(), np.isfinite(rates).tolist(), strict=True)
+        ],
+    }
+
+
+def _bandwidths(answer: JobAnswer) -> AnyArray:
+    """Of each row the bus bandwidth of its collective: of all members, also of those whose profile
+    is missing, in the time that the transfer took.
+    """
+    paired, rows = answer.paired, answer.paired.rows
+    stated = [member.calls.group_size for member in answer.job.members]
+    size = np.concatenate([np.zeros(0, np.int64), *stated])
+    size = np.maximum(size, paired.members[paired.collective])
+    time = transfers_of(paired)[paired.collective]
+    result = np.full(rows.member.size, np.nan)
+    for code in set(rows.kind.tolist()) - {-1}:
+        mine = rows.kind == code
+        result[mine] = timing.bus_bandwidth(
+            rows.texts[code], rows.size_bytes[mine], size[mine], time[mine]
+        )
+    return result
+
+
+def _text(texts: Sequence[str], code: int) -> str | None:
+    return texts[code] if code >= 0 else None
+
+
+@lru_cache(1 << 10)
+def _group(text: str | None) -> str | None:
+    """A group as it is called, or its ranks: of a thousand ``0-999``."""
+    if text is None or not text.startswith("["):
+        return text
+    numbers = text.strip("[]").split(",")
+    known = all(number.isdecimal() for number in numbers)
+    return numbers_text([int(number) for number in numbers]) if known else text
+
+
+def _known(values: Int64Array) -> list[int | None]:
+    """The values; None for those below 0."""
+    return [value if value >= 0 else None for value in values.tolist()]
+
+
+TOOL = Tool(
+    name="collectives",
+    doc="Collectives of all ranks on one clock: who came late, who waited, how fast the transfer.",
+    parameters=CollectivesParameters,
+    formats=("json", "csv"),
+    shows=(("events",), ("op_runs",)),
+    parts_of="job",
+    combine=_combine,
+)

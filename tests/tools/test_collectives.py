@@ -1,0 +1,128 @@
+"""The tool `collectives`: against the truth of simulated jobs, of one rank, chosen and sorted."""
+
+import csv
+import io
+import json
+import statistics
+
+import pytest
+from tests.each_row import each_row
+from tests.jobs.simulated import SCENARIOS
+
+from peakline.engine import Engine
+from peakline.repository import resolve_hosts
+
+NEAR_PS = 2_000_000
+"""What clocks are sure to, and files are written to, together."""
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A job of two machines with clocks apart: its session and its truth."""
+    folder = tmp_path_factory.mktemp("job")
+    truth = SCENARIOS["skewed_clocks"](16, 4, seed=3).write(folder)
+    return resolve_hosts(str(folder)), truth
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as result:
+        yield result
+
+
+@pytest.fixture(scope="module")
+def answer(engine, job):
+    """The tool's answer as a document."""
+
+    def ask(host="", **parameters):
+        return json.loads(
+            engine.tool(job[0], "collectives", host=host, parameters=parameters).content
+        )
+
+    return ask
+
+
+def test_each_rank_of_each_is_a_row_with_what_is_true(answer, job):
+    document = answer(limit=1 << 20)
+    rows = document["rows"]
+    assert len(rows) == document["rows_total"]
+    assert document["kinds"] == ["all-reduce"]
+    assert document["clocks"]["aligned_by"] == "collectives"
+    by_collective = {}
+    for row in rows:
+        by_collective.setdefault(row["collective"], {})[row["rank"]] = row
+    truth = [one for one in job[1].collectives if 1 <= one.step <= 4]
+    assert len(by_collective) == len(truth)
+    # All are of all ranks: they are the same in order of time.
+    mine = sorted(by_collective.values(), key=lambda own: min(r["arrive_ps"] for r in own.values()))
+    for own, true in zip(mine, truth, strict=True):
+        last = max(true.arrive_ps.values())
+        assert own.keys() == true.arrive_ps.keys()
+        for rank, row in own.items():
+            others = [at for other, at in true.arrive_ps.items() if other != rank]
+            arrived = true.arrive_ps[rank]
+            assert row["late_ps"] == pytest.approx(arrived - statistics.median(others), abs=NEAR_PS)
+            assert row["wait_ps"] == pytest.approx(last - arrived, abs=NEAR_PS)
+            assert row["transfer_ps"] == pytest.approx(true.end_ps[rank] - last, abs=NEAR_PS)
+            assert row["step"] == f"ProfilerStep#{true.step}"
+            assert row["size_bytes"] == 4 * true.elements[rank][0]
+            assert (row["group"], row["members"]) == ("0-15", 16)
+            rate = 2 * 15 / 16 * row["size_bytes"] / (true.transfer_ps / 1e12)
+            assert row["bus_bytes_per_second"] == pytest.approx(rate, rel=2e-3)
+
+
+def test_of_one_rank_nobody_knows_who_was_waited_for(answer, job):
+    host = job[0].hosts()[3].host
+    document = answer(host=host, limit=1 << 20)
+    assert {f"rank{row['rank']}" for row in document["rows"]} == {host}
+    assert {row["wait_ps"] for row in document["rows"]} == {None}
+    assert {row["late_ps"] for row in document["rows"]} == {None}
+    of_all = answer(rank=document["rows"][0]["rank"])
+    assert document["rows_total"] == of_all["rows_total"]
+
+
+@each_row(
+    "parameters, test",
+    [
+        ({"rank": 5}, lambda row: row["rank"] == 5),
+        ({"step": "ProfilerStep#2"}, lambda row: row["step"] == "ProfilerStep#2"),
+        ({"step": "none"}, lambda _: False),
+        ({"kind": "all-reduce"}, lambda _: True),
+        ({"kind": "broadcast"}, lambda _: False),
+    ],
+)
+def test_rows_are_chosen(answer, parameters, test):
+    every = answer(limit=1 << 20)["rows"]
+    assert answer(limit=1 << 20, **parameters)["rows"] == [row for row in every if test(row)]
+
+
+@each_row(
+    "sort, column",
+    [
+        ("late", "late_ps"), ("wait", "wait_ps"), ("transfer", "transfer_ps"),
+        ("size", "size_bytes"), ("bandwidth", "bus_bytes_per_second"),
+    ],
+)  # fmt: skip
+def test_rows_are_sorted_and_come_in_pages(answer, sort, column):
+    every = answer(limit=1 << 20)["rows"]
+    result = answer(sort=sort, limit=1 << 20)["rows"]
+    assert [row[column] for row in result] == sorted((row[column] for row in every), reverse=True)
+    page = answer(sort=sort, offset=7, limit=5)
+    assert (page["rows"], page["rows_total"]) == (result[7:12], len(every))
+
+
+def test_csv_has_the_same_rows(engine, answer, job):
+    content = engine.tool(job[0], "collectives", format="csv", parameters={"limit": 9}).content
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert rows == [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in answer(limit=9)["rows"]
+    ]
+
+
+def test_nothing_is_read_that_the_job_read(engine, answer, job):
+    engine.tool(job[0], "job")
+    read = engine.cache.stats().misses
+    engine.cache.clear()
+    assert answer(sort="wait", limit=3)["rows"] != answer(rank=1, limit=3)["rows"]
+    assert engine.cache.stats().misses == read
