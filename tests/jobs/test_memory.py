@@ -84,6 +84,17 @@ def test_peaks_are_right_to_the_byte_and_who_differs_is_named_with_what(tmp_path
         assert held == {line: more for line, more in differs.items() if more}
 
 
+@each_row("twin, apart", [("faulty", (0,)), ("healthy", ())])
+def test_recorded_ranks_have_the_peaks_that_their_program_counted(root, twin, apart):
+    folder = root / "tests" / "data" / "jobs" / "ddp_fat"
+    truth = json.loads((folder / "truth.json").read_text())[twin]["peak_bytes"]
+    job = jobs.answer_of(parts_of(folder / twin))
+    assert dict(enumerate(job.memory.peaks.tolist())) == {int(k): v for k, v in truth.items()}
+    assert job.memory.apart == apart
+    equal = {one.name: one.is_equal for one in job.memory.categories}
+    assert equal["gradient"] == equal["temporary"] == (not apart)
+
+
 def test_who_holds_what_is_not_divided_is_named(tmp_path):
     write_snapshots(tmp_path, sharded(6, whole=2))
     (one,) = jobs.answer_of(parts_of(tmp_path)).memory.whole

@@ -7,11 +7,14 @@ from peakline.check.history import followed_by as followed_by
 from peakline.check.history import joined as joined
 from peakline.check.history import read_history as read_history
 from peakline.check.limits import check_limits as check_limits
+from peakline.check.limits import profile_checks as profile_checks
 from peakline.check.limits import limit_checks as limit_checks
 from peakline.check.programs import near as near
 from peakline.check.programs import places_of as places_of
 from peakline.check.question import find_settings as find_settings
 from peakline.check.question import read_settings as read_settings
+from peakline.check.question import texts_of as texts_of
+from peakline.check.ranks import worst_checks as worst_checks
 from peakline.check.time import TimeState as TimeState
 from peakline.check.time import time_state_of as time_state_of
 from peakline.check.verdict import Checks as Checks

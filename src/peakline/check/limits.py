@@ -8,12 +8,14 @@ from peakline.check.allowance import Allowance
 from peakline.check.baseline import baseline_checks
 from peakline.check.history import Baseline
 from peakline.check.programs import program_limit
-from peakline.check.time import TimeState, time_baseline, time_limits
+from peakline.check.time import TimeState, time_baseline, time_limits, time_state_of
 from peakline.check.units import SHARE
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
+from peakline.compare.programs import with_programs
 from peakline.compare.state import AllocatorState, MemoryState, state_of
 from peakline.errors import NotFoundError
-from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.memory_answer import MemoryAnswer, answer_memory
+from peakline.findings.time_answer import answer_time
 from peakline.memory.fit.answer import fits_of
 from peakline.memory.fit.model import Fit, NoFit
 from peakline.suggest import there_is
@@ -62,6 +64,35 @@ def _held(fit: Fit, allowed: int) -> Check:
 
 def _not(one: NoFit, allowed: int) -> Check:
     return unmeasured(_NAME, one.allocator, allowed, one.reason)
+
+
+def profile_checks(
+    profile: Profile,
+    limits: Limits,
+    before: Baseline | None,
+    allocator: str | None,
+    *,
+    everything: bool,
+) -> tuple[MemoryState, TimeState, tuple[Check, ...]]:
+    """The figures of a profile, and its checks; of programs and time where they count, or with
+    ``everything``.
+
+    Raises as `check_limits`.
+    """
+    answer, time = answer_memory(profile), None
+    state = state_of(answer)
+    if not state.allocators and answer.to_record:
+        state = replace(state, nothing=f"{state.nothing}; {answer.to_record}")
+    of_programs = before is not None and before.memory.programs
+    if everything or limits.max_program_peak_bytes is not None or of_programs:
+        state = with_programs(state, profile)
+    if everything or limits.has_time or (before is not None and before.time is not None):
+        compared = profile if everything or before is not None else None
+        time = time_state_of(answer_time(profile), compared)
+    checks = check_limits(state, limits, before, allocator=allocator, time=time)
+    if limits.max_limit_bytes is not None:
+        checks += tuple(limit_checks(profile, limits, allocator))
+    return state, time or TimeState(), checks
 
 
 def check_limits(

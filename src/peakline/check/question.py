@@ -222,6 +222,29 @@ def limits_of(amounts: Mapping[str, Amount], tolerance: float | None = None) -> 
     return Limits(tolerance=tolerance, units=units, **values)
 
 
+def limits_of_texts(texts: Mapping[str, str]) -> Limits:
+    """The limits of texts by key. Raises UsageError for a text that cannot be one."""
+    amounts = {}
+    for key, text in texts.items():
+        try:
+            amounts[key] = _LIMITS[key][1](text)
+        except UsageError as error:
+            raise UsageError(f"{key}: {error}") from None
+    return limits_of(amounts)
+
+
+def texts_of(limits: Limits) -> dict[str, str]:
+    """The texts of limits by key, as `limits_of_texts` takes them."""
+    result = {}
+    for key, (name, _, place) in _LIMITS.items():
+        value = getattr(limits, place)
+        if value is None and key == "max-compile":
+            value = limits.max_compile_ps
+        if value is not None:
+            result[key] = limits.units[name].written(value)
+    return result
+
+
 def _of_file(key: str, settings: Settings) -> Any:
     value = settings.values[key]
     if key == "baseline":

@@ -47,6 +47,12 @@ class Unit:
             return size_text(value) if "i" in self.name else _decimal_size(value)
         return f"{value / self.size:.{max(self.decimals, decimals or 1)}f} {self.name}"
 
+    def written(self, value: float) -> str:
+        """``value`` as a person wrote it, for `size_amount` and its like: ``1.5GiB``, ``5%``."""
+        if not self.name:
+            return f"{value:.{self.decimals}f}"
+        return f"{value / self.size:.{self.decimals}f}{self.name}"
+
     def pair(self, measured: float, limit: float) -> tuple[str, str]:
         """Both as texts, which differ where the values do."""
         decimals = 3 if self.measure == PS or (self.measure == SHARE and not self.name) else None

@@ -67,6 +67,7 @@ class Check(Shown):
     what is behind a limit that fails: what is largest at the peak, the leaks, the groups that grew
     since the baseline, or the parts of a step. All rows of one check have the same columns.
     ``unit`` is that of ``measured`` and ``limit``; ``base`` is what the baseline has, for a person.
+    ``rank`` is which one of a job it is of; empty for a single profile.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Check(Shown):
     program: str = ""
     unit: Unit = _BYTES
     base: str = ""
+    rank: str = ""
 
     @property
     def is_of_time(self) -> bool:
@@ -113,11 +115,13 @@ class Check(Shown):
 
     def as_json(self) -> dict[str, object]:
         """One of ``checks`` in ``peakline check --json``."""
-        own = {name: value for name, value in vars(self).items() if name not in {"unit", "base"}}
+        left_out = {"unit", "base"} if self.rank else {"unit", "base", "rank"}
+        own = {name: value for name, value in vars(self).items() if name not in left_out}
         return {**own, "measure": self.unit.measure, "rows": [dict(row) for row in self.rows]}
 
     def _headline(self) -> str:
         of = self.program or (self.allocator and allocator_text(self.allocator))
+        of = " ".join(filter(None, (self.rank, of)))
         subject = f"{self.name} of {of}" if of else self.name
         return f"{self.verdict}, {subject}: {self.measured_text}, at most {self.limit_text}"
 

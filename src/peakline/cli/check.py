@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from peakline import check as limits
-from peakline import compare, document, findings, render
+from peakline import compare, document, findings, jobs, render
 from peakline.check.question import KEYS, Question, question_of
 from peakline.check.units import (
     Amount,
@@ -23,11 +23,13 @@ from peakline.check.units import (
     time_amount,
 )
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.ranks import Readers, contributions, is_job, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.memory.allocator_names import recorded_name, shown_names
 from peakline.render import ci, terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
+from peakline.repository import only_file
 from peakline.safe_text import write_commands
 from peakline.text import counted
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from peakline.check.verdict import Check
     from peakline.compare.state import MemoryState
     from peakline.render.ci import Outcome
+    from peakline.repository import Session
 
 _STDIN = "-"
 _HEAD = 4096
@@ -156,8 +159,12 @@ def _limit(
     "--annotations-file", metavar="FILE", help="Where GitLab's Code Quality report is written."
 )
 @reading_options(json_option)
-def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
-    """Hold a profile's memory and time to limits and baselines; exit 1 when one fails."""
+@readers_options
+def check(path: str, reading: Reading, readers: Readers, *, json: bool, **given: Any) -> None:
+    """Hold a profile's memory and time to limits and baselines; exit 1 when one fails.
+
+    Of several ranks each limit is judged by the rank that breaks it most.
+    """
     question = _question(given)
     reset, update = given["reset_baseline"], given["update_baseline"]
     target = _file_to_update(question, update=update, reset=reset)
@@ -165,39 +172,71 @@ def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
     places = {option: place for option, place in named.items() if place is not None}
     annotations = ci.annotations_for(given["annotations"], given["annotations_file"])
     ci.check_places(places, (path, *question.baselines))
+    result = reading.find(path)
+    if is_job(result):
+        if question.baselines:
+            raise UsageError(
+                f"{path}: --baseline is of one of its {len(result.hosts())} ranks: choose it with "
+                "--rank or --host"
+            )
+        worst = _check_ranks(path, result, reading, readers, question, json=json)
+        _report(ci.Outcome(limits.near(path), worst), places, annotations, json=json)
+        if "summary" in places:
+            text = render.summary_markdown(path, worst, compare.MemoryState(()), names={})
+            ci.append_text(places["summary"], text)
+        _fail_where_broken(path, worst)
+        return
     is_first = target is not None and not os.path.lexists(target)
     wanted = () if is_first or reset else question.baselines
     before = limits.joined([_baseline(one, reading) for one in wanted]) if wanted else None
     shown = ", ".join(wanted) or None
-    with reading.open(path) as profile:
+    with reading.open_file(only_file(result, "choose one with --host"), path) as profile:
+        allocator = recorded_name(profile, question.allocator)
         everything = json or target is not None
-        state, time, checks = _checks(profile, question, before, everything=everything)
+        state, time, checks = limits.profile_checks(
+            profile, question.limits, before, allocator, everything=everything
+        )
         outcome = _outcome(profile, path, question, checks)
         figures = document.check_document(profile, question, checks, state, time)
         if json:
             print_json(figures)
         else:
-            terminal.print_checks(profile, checks, outcome.names, shown, question.origin_text)
+            about = f"{profile.path} ({profile.format})"
+            terminal.print_checks(about, checks, outcome.names, shown, question.origin_text)
         print_warnings(one for one in profile.warnings if one.kind not in _SAID)
         subject = profile.path
     if "summary" in places:
         names = outcome.names
         text = render.summary_markdown(subject, checks, state, names=names, baseline=shown)
         ci.append_text(places["summary"], text)
-    # The runner reads commands on either stream; a document on standard output stays whole.
-    commands = ci.write_reports(outcome, places, annotations)
-    write_commands(commands, sys.stderr if json else sys.stdout)
+    _report(outcome, places, annotations, json=json)
     failed = [one for one in checks if not one.passed]
     if target is not None and not failed:
         _update(target, before, (state, time), figures["profile"])
     elif target is not None:
         how = "" if reset else "; --reset-baseline accepts this run"
         say(f"{target}: is as it was, for a limit failed{how}")
+    _fail_where_broken(path, checks)
+
+
+def _report(
+    outcome: Outcome, places: dict[str, str], annotations: str | None, *, json: bool
+) -> None:
+    """Write what continuous integration shows."""
+    # The runner reads commands on either stream; a document on standard output stays whole.
+    commands = ci.write_reports(outcome, places, annotations)
+    write_commands(commands, sys.stderr if json else sys.stdout)
+
+
+def _fail_where_broken(path: str, checks: Sequence[Check]) -> None:
+    failed = [one for one in checks if not one.passed]
     if failed:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         what = ": ".join(
-            part for part in (path, first.program or first.allocator, first.name) if part
+            part
+            for part in (path, first.rank, first.program or first.allocator, first.name)
+            if part
         )
         raise CheckFailed(f"{what}: {first.reason}{more}")
 
@@ -215,26 +254,29 @@ def _question(given: dict[str, Any]) -> Question:
     return question_of({key: given[key.replace("-", "_")] for key in KEYS}, settings)
 
 
-def _checks(
-    profile: Profile, question: Question, before: Baseline | None, *, everything: bool
-) -> tuple[MemoryState, TimeState, tuple[Check, ...]]:
-    """The figures of a profile, of programs and time where they count, and the checks."""
-    wanted = question.limits
-    answer, time = profile.memory(), None
-    state = compare.state_of(answer)
-    if not state.allocators and answer.to_record:
-        state = replace(state, nothing=f"{state.nothing}; {answer.to_record}")
-    of_programs = before is not None and before.memory.programs
-    if everything or wanted.max_program_peak_bytes is not None or of_programs:
-        state = compare.with_programs(state, profile)
-    if everything or wanted.has_time or (before is not None and before.time is not None):
-        compared = profile if everything or before is not None else None
-        time = limits.time_state_of(findings.answer_time(profile), compared)
-    allocator = recorded_name(profile, question.allocator)
-    checks = limits.check_limits(state, wanted, before, allocator=allocator, time=time)
-    if wanted.max_limit_bytes is not None:
-        checks += tuple(limits.limit_checks(profile, wanted, allocator))
-    return state, time or limits.TimeState(), checks
+def _check_ranks(
+    path: str,
+    session: Session,
+    reading: Reading,
+    readers: Readers,
+    question: Question,
+    *,
+    json: bool,
+) -> list[Check]:
+    """The limits held against all ranks, printed; each by the rank that breaks it most."""
+    texts = {key.replace("-", "_"): text for key, text in limits.texts_of(question.limits).items()}
+    if question.allocator is not None:
+        texts["allocator"] = question.allocator
+    job, ranks = jobs.by_rank(contributions(session, reading, readers, "check", texts))
+    checks = limits.worst_checks(ranks)
+    if json:
+        print_json(document.job_check_document(job, ranks, question))
+    else:
+        form = job.profiles[0].format if job.profiles else ""
+        about = f"{path} (job of {counted(len(ranks), 'rank')}, {form})"
+        lines = document.member_lines(job)
+        terminal.print_checks(about, checks, {}, None, question.origin_text, lines)
+    return checks
 
 
 def _baseline(path: str, reading: Reading) -> Baseline:

@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 @click.command(
     cls=Verb,
     examples=r"""
-    # the peak of every allocator, and what was live at it
+    # the peak of every allocator, and what was live at it; of
+    # several ranks those of all, and what they hold differently
     peakline memory logs
-    # all ranks of a job, and one of them
-    peakline memory traces/
-    peakline memory traces/ --rank 3
     # what was live at another moment, or in one step
     peakline memory run.xplane.pb --at 20ms
     peakline memory run.xplane.pb --step 3

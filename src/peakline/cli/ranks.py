@@ -78,7 +78,18 @@ def of_one_rank(path: str, session: Session, options: Mapping[str, object]) -> N
 
 
 def job_answer(session: Session, reading: Reading, readers: Readers) -> JobAnswer:
-    """What is said of the job whose profiles ``session`` holds.
+    """What is said of the job whose profiles ``session`` holds. Raises as `contributions`."""
+    return jobs.answer_of(contributions(session, reading, readers, "job"))
+
+
+def contributions(
+    session: Session,
+    reading: Reading,
+    readers: Readers,
+    tool: str,
+    parameters: Mapping[str, object] | None = None,
+) -> list[tuple[str, Any]]:
+    """What every profile of ``session`` gives to a tool: what its host is called, and that.
 
     A profile that cannot be read is one line on standard error; with ``strict`` that, and any
     warning, is a StrictError. Raises as `peakline.engine.Engine.contributions`.
@@ -96,9 +107,9 @@ def job_answer(session: Session, reading: Reading, readers: Readers) -> JobAnswe
         ) as engine,
         of_hosts() as progress,
     ):  # fmt: skip
-        result = engine.contributions(session, "job", progress=progress)
+        result = engine.contributions(session, tool, parameters=parameters, progress=progress)
     if reading.strict and (result.notes or result.warnings):
         problems = [*result.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in result.warnings)]
         raise StrictError(f"{session.path}: {'; '.join(problems)}")
     print_left_out(result.notes)
-    return jobs.answer_of(result.parts)
+    return list(result.parts)

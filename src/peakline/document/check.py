@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from peakline.check.baseline import write_baseline
 from peakline.check.programs import write_programs
 from peakline.check.question import Question
+from peakline.check.ranks import RankChecks, worst_checks
 from peakline.check.time import TimeState
 from peakline.check.verdict import Check
 from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState, MemoryState
 from peakline.document.diff import WHAT, what_cells
+from peakline.document.job_members import job_part, warnings_of
 from peakline.document.model import Column, Table, Value, columns_of, value_of
 from peakline.document.profile import answer_document
+from peakline.jobs.members import Job, Member
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted
 
@@ -60,7 +65,8 @@ def outcome(checks: Sequence[Check]) -> str:
 
 def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
     """Every check; ``names`` are those of the allocators on screens."""
-    of = "of" if any(one.is_of_program or one.is_of_time for one in checks) else "allocator"
+    others = any(one.is_of_program or one.is_of_time or one.rank for one in checks)
+    of = "of" if others else "allocator"
     bases, runs = _bases(checks)
     columns = (
         *columns_of(result="", limit="", **{of: "name"}, measured="figure", allowed="figure"),
@@ -94,7 +100,11 @@ def _bases(checks: Sequence[Check]) -> tuple[list[str], str]:
 
 
 def name_of(check: Check, names: Mapping[str, str]) -> str:
-    """The allocator of a check, its program, or the steps."""
+    """The rank of a check, where it is of one, and the allocator, the program, or the steps."""
+    return " ".join(filter(None, (check.rank, _object_of(check, names))))
+
+
+def _object_of(check: Check, names: Mapping[str, str]) -> str:
     if check.is_of_time:
         return "steps"
     if check.measured is None and not check.allocator and not check.is_of_program:
@@ -134,6 +144,39 @@ def largest(state: AllocatorState) -> Table:
     return Table("largest at the peak", columns, rows)
 
 
+def job_check_document(
+    job: Job, ranks: Sequence[tuple[Member, RankChecks]], question: Question | None = None
+) -> dict[str, object]:
+    """What ``peakline check --json`` prints of a job."""
+    worst = worst_checks(ranks)
+    origins = {} if question is None else question.origins
+    return {
+        "job": job_part(job),
+        "passed": all(one.passed for one in worst),
+        "checks": [one.as_json() for one in worst],
+        "ranks": [
+            {
+                "rank": member.number,
+                "title": member.title,
+                "host": member.host,
+                "path": member.profile.path,
+                "passed": all(one.passed for one in checks),
+                "checks": [replace(one, rows=(), rank=member.title).as_json() for one in checks],
+            }
+            for member, checks in ranks
+        ],
+        "limits_from": limits_from(origins),
+        "warnings": warnings_of(job),
+    }
+
+
+def limits_from(origins: Mapping[str, Path | None]) -> dict[str, str]:
+    """Where each limit was set."""
+    return {
+        key: "command line" if origin is None else str(origin) for key, origin in origins.items()
+    }
+
+
 def check_document(
     profile: Profile,
     question: Question,
@@ -150,9 +193,6 @@ def check_document(
             "allocators": write_baseline(state),
             "programs": write_programs(state.programs),
             "time": None if time.step_ps is None else time.as_json(),
-            "limits_from": {
-                key: "command line" if origin is None else str(origin)
-                for key, origin in question.origins.items()
-            },
+            "limits_from": limits_from(question.origins),
         },
     )

@@ -26,6 +26,8 @@ from peakline.text import allocator_text, counted, size_text, time_text
 
 _HELD = 8
 _LINES = 3
+_WORTH = 0.1
+"""A second kind of buffers is named that makes so much of what the first does."""
 NO_MEMORY = "no memory is recorded of any rank"
 _NO_CATEGORY = "not known"
 
@@ -61,7 +63,8 @@ def _apart_text(memory: JobMemory, place: int) -> str:
         f"{memory.members[place].title} needs {size_text(abs(beyond))} {word} memory than its peers"
     )
     more = [one for one in memory.held_more(place) if (one.more_bytes > 0) == (beyond > 0)]
-    named = [_held_text(one) for one in more[:2]]
+    worth = [one for one in more[:2] if abs(one.more_bytes) >= _WORTH * abs(more[0].more_bytes)]
+    named = [_held_text(one) for one in worth]
     return f"{text}: {'; '.join(named)}" if named else text
 
 

@@ -297,6 +297,29 @@ class Contribution:
             object.__setattr__(self, name, value)
 
 
+def identity_of(profile: Profile) -> Contribution:
+    """Who a profile is in a job, without what it holds: for answers that are made beside it."""
+    return Contribution(
+        version=VERSION,
+        format=profile.format,
+        host=profile.host,
+        path=profile.path,
+        facts=profile.rank_facts,
+        start_ns=profile.start_ns,
+        span=(0, profile.duration_ps or 0),
+        has_time=profile.has_rows("steps") if "steps" in profile.tables else False,
+        is_moment=is_moment(profile),
+        participants=(),
+        ops=Ops((), (), np.zeros(0, np.int64), np.zeros(0, np.int64)),
+        memory=(),
+        no_memory="",
+        to_record="",
+        first=(),
+        notable=(),
+        warnings={one.kind: one.detail for one in profile.concerning},
+    )
+
+
 def contribution_of(profile: Profile) -> Contribution:
     """What ``profile`` gives to the answer about a job.
 

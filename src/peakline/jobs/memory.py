@@ -72,9 +72,9 @@ class Category:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all ranks have as much, but for `APART` or a block."""
+        """Whether all ranks have as much, but for `APART` or a block that is little of it."""
         spread = float(np.nanmax(self.sizes) - np.nanmin(self.sizes))
-        return spread <= max(APART * self.median, BLOCK)
+        return spread <= max(APART * self.median, min(BLOCK, _NEAR * self.median))
 
 
 @dataclass(frozen=True, eq=False)

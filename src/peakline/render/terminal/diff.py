@@ -11,6 +11,7 @@ from peakline.document.check import behind, checks_table, name_of, outcome
 from peakline.document.diff import Part as Compared
 from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
 from peakline.document.headline import diff_headline
+from peakline.document.job_members import Line
 from peakline.document.model import Fact, more_text
 from peakline.document.program_diff import program_parts
 from peakline.document.wording import ALL_IN_JSON
@@ -26,9 +27,9 @@ from peakline.render.terminal.screen import (
     severity_style,
     show,
 )
+from peakline.render.terminal.table import Labelled
 
 if TYPE_CHECKING:
-    from peakline.api import Profile
     from peakline.check.verdict import Check
 
 
@@ -36,22 +37,21 @@ _STYLES = {"fail": "bold red", "not compared": "yellow"}
 
 
 def print_checks(
-    profile: Profile,
+    about: str,
     checks: Sequence[Check],
     names: Mapping[str, str],
     baseline: str | None,
     origin: str = "",
+    lines: Sequence[Line] = (),
 ) -> None:
-    """Print every check, then why each that failed did, and what is behind it; ``origin`` is where
-    the limits came from.
+    """Print every check, then why each that failed did, and what is behind it; ``about`` is which
+    profile or job it is, ``lines`` what is said of that, ``origin`` where the limits came from.
     """
     against = "" if baseline is None else f", baseline {baseline}"
     style = "bold" if all(check.passed for check in checks) else "bold red"
-    parts: list[Shown] = [
-        Text(outcome(checks), style),
-        Text(f"{profile.path} ({profile.format}){against}", "dim", 2),
-    ]
+    parts: list[Shown] = [Text(outcome(checks), style), Text(f"{about}{against}", "dim", 2)]
     parts += [Text(origin, "dim", 2)] if origin else []
+    parts += ["", Labelled(lines)] if lines else []
     if checks:
         parts += ["", grid_of(checks_table(checks, names), styles=_STYLES)]
     for check in checks:
