@@ -70,7 +70,7 @@ class Profile(_profile.Profile, Frames):
         """Names of the tools that have something to show for this profile, sorted.
 
         >>> profile.tools()[:2]
-        ['address_map', 'critical_path']
+        ['address_map', 'check']
         """
         from peakline.tools import available_tools
 
@@ -419,7 +419,7 @@ class Session(Shown):
         Raises InputError when none of them can be read.
 
             >>> session.tools()[:2]
-            ['address_map', 'critical_path']
+            ['address_map', 'check']
         """
         return self._engine.tools(self._session)
 

@@ -20,6 +20,8 @@ from peakline.safe_text import one_line
 from peakline.text import counted
 
 _ROOTS = 2
+_DIFFERS = 0.05
+"""What a finding would gain is said of the least and the most where they are so far apart."""
 
 
 def print_job(answer: JobAnswer, path: str) -> None:
@@ -65,6 +67,9 @@ def _findings(answer: JobAnswer) -> list[Shown]:
     for number, one in enumerate(shared[:MOST_FINDINGS], 1):
         severity, about = str(one.document["severity"]), str(one.document["about"])
         who = who_text(one.members, len(job.firsts))
+        low, high = one.gains
+        if high - low > _DIFFERS:
+            who += f" (gain {low:.0%} to {high:.0%})"
         title = f"{number}. {severity} ({about}), {who}: {one.document['title']}"
         parts += [
             indented(Text(title, severity_style(severity), 3)),

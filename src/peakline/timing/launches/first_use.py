@@ -123,8 +123,11 @@ def _first_of(
 
 
 def _ops(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array]:
-    """First executions of ops on the host alone; an op that ran once says nothing."""
+    """First executions of ops on the host alone; an op that ran once says nothing, and one that
+    waits for other processes is long where these are late.
+    """
     runs = host_executions(profile)
     event, usual = _first_of(trace, runs.event.astype(np.int64), runs.op, runs.own_ps)
-    compares: BoolArray = usual >= 0
+    waits = activity_of(profile)[event] == Activity.COMMUNICATION
+    compares: BoolArray = (usual >= 0) & ~waits
     return event[compares], usual[compares]
