@@ -127,6 +127,22 @@ worker.ask(pickle.dumps(Sleep()))
 """
 
 
+class Fatal:
+    """What ends the process that reads it."""
+
+    def __reduce__(self):
+        return exec, ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",)
+
+
+def fatal(host):
+    """What makes tasks, of which that for ``host`` ends its worker."""
+
+    def make(tool, file, question, *more):
+        return HostTask(tool, file, Fatal() if file.host == host else question, *more)
+
+    return make
+
+
 def running(pid: int) -> bool:
     """Whether it does anything yet; what ended may be there until somebody takes note of it."""
     try:
@@ -153,7 +169,7 @@ def worker(one_at_work, three):
 
 
 class TestProcesses:
-    def test_a_worker_that_is_killed_is_one_line_about_its_host(self, one_at_work, worker, three):
+    def test_a_worker_that_is_killed_loses_nothing(self, one_at_work, worker, three):
         # Stopped it cannot answer: it is killed in the middle of its work.
         os.kill(worker.process.pid, signal.SIGSTOP)
         with ThreadPoolExecutor(1) as pool:
@@ -161,9 +177,24 @@ class TestProcesses:
             until(lambda: worker._is_busy)
             os.kill(worker.process.pid, signal.SIGKILL)
             answer = request.result(HANG_S)
-        assert answer.notes == (
-            "host a: the process that worked on it was ended by SIGKILL (out of memory?)",
+        assert answer == Engine().tool(three, "memory_profile")
+        assert answer.notes == ()
+
+    def test_a_host_that_ends_two_is_one_line_and_the_rest_is_there(
+        self, one_at_work, three, monkeypatch
+    ):
+        started = []
+        taken = one_at_work.executor._take
+        monkeypatch.setattr(one_at_work.executor, "_take", lambda: (started.append(1), taken())[1])
+        monkeypatch.setattr("peakline.engine.engine.HostTask", fatal("b"))
+        answer = one_at_work.tool(three, "memory_profile")
+        (note,) = answer.notes
+        assert note == (
+            "host b: the process that worked on it was ended by SIGKILL (out of memory?), as the "
+            "one before it"
         )
+        assert len(started) == 4
+        monkeypatch.undo()
         assert one_at_work.tool(three, "memory_profile").notes == ()
 
     def test_one_that_was_killed_while_idle_is_replaced(self, one_at_work, worker, three):
@@ -352,6 +383,34 @@ class TestDask:
                 assert answer.status_code == 404
         finally:
             executor.close()
+
+    def test_workers_that_are_killed_lose_nothing(self, three, monkeypatch):
+        """Processes of a scheduler that gives a host up with the second worker that it ends."""
+        pytest.importorskip("distributed")
+        here = Engine().tool(three, "memory_profile")
+        with Engine(executor="dask", workers=2, answers_bytes=0) as engine:
+            engine.executor.start()
+            client, cluster = engine.executor._open
+            pids = [nanny.process.pid for nanny in cluster.workers.values()]
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            with ThreadPoolExecutor(1) as pool:
+                request = pool.submit(engine.tool, three, "memory_profile")
+                busy = lambda: sum(  # noqa: E731
+                    bool(one.processing) for one in cluster.scheduler.workers.values()
+                )
+                until(lambda: busy() == 2)
+                os.kill(pids[0], signal.SIGKILL)
+                os.kill(pids[1], signal.SIGCONT)
+                assert request.result(HANG_S) == here
+            monkeypatch.setattr("peakline.engine.engine.HostTask", fatal("b"))
+            answer = engine.tool(three, "memory_profile")
+            (note,) = answer.notes
+            assert note == (
+                "host b: on the Dask cluster: the workers that worked on it were lost, one after "
+                "the other (out of memory?)"
+            )
+            assert client.status == "running"
 
     def test_a_worker_of_another_version_is_told(self, three, monkeypatch):
         versions = iter(["0.0.1"])

@@ -9,11 +9,12 @@ from urllib.request import Request, urlopen
 import fsspec
 import pytest
 from tests.each_row import each_row
+from tests.jobs.xspace_hosts import xspace_hosts
 
 import peakline
 from peakline.__main__ import main
 from peakline.deadline import Deadline, within
-from peakline.engine import Engine
+from peakline.engine import Engine, ProfileCache
 from peakline.errors import (
     CancelledError,
     ExistsError,
@@ -302,6 +303,22 @@ def test_resolve_and_open(place, sessions):
         resolve(url, session="s", storage_options=place.options)
     with pytest.raises(NotFoundError, match="no such file or directory"):
         resolve(f"{place.url}/nothing", storage_options=place.options)
+
+
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
+def test_the_ranks_of_a_job_are_read_where_the_workers_are(place, tmp_path, monkeypatch):
+    xspace_hosts(tmp_path, 2, steps=3, session=OLD)
+    for path in sorted(tmp_path.rglob("*.pb")):
+        place.put(f"{PLUGIN}/{OLD}/{path.name}", content=path.read_bytes())
+    (session,) = place.repository().sessions()
+    (local,) = Repository(str(tmp_path)).sessions()
+    expected = json.loads(Engine().tool(local, "collectives").content)
+    monkeypatch.setattr(ProfileCache, "lease", None)
+    place.requests.since()
+    with Engine(executor="processes", workers=1) as engine:
+        assert json.loads(engine.tool(session, "collectives").content) == expected
+    read = {seen for seen in place.requests.since() if seen.endswith(".pb")}
+    assert len([seen for seen in read if seen.startswith("GET")]) == 2
 
 
 @on_s3

@@ -12,7 +12,14 @@ from typing import Any
 
 from peakline.deadline import Deadline, check_deadline, current_deadline
 from peakline.engine.answers import Answer
-from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
+from peakline.engine.work import (
+    HostTask,
+    LostWorkerError,
+    NoWorkersError,
+    reply,
+    request,
+    understood,
+)
 from peakline.errors import PeaklineError, RemoteError, UsageError
 from peakline.extras import require
 from peakline.wire import threads
@@ -20,6 +27,8 @@ from peakline.wire import threads
 _CONNECTING_S = 10
 _LOOK_S = 0.5
 _PAGES = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
+_DEATHS = "distributed.scheduler.allowed-failures"
+"""How many workers may end while they work on a host, until it is taken to be the reason."""
 _MOST_AT_ONCE = 128
 """Hosts read at once at most: each waits in a thread of this process."""
 
@@ -59,7 +68,7 @@ class DaskCluster:
         question = request(task)
         client = self._client()
         try:
-            # A host that takes its worker down would take down the next one, too.
+            # A worker's death is no fault of the task: the scheduler gives it to another one.
             future = client.submit(reply, question, pure=False, retries=0)
         except Exception as error:
             raise NoWorkersError(str(_lost(error))) from error
@@ -125,7 +134,7 @@ def _connect(scheduler: str | None, workers: int) -> list[Any]:
             # about it ask for none, so there are none.
             security = distributed.Security.temporary()
             dask: Any = import_module("dask")
-            with dask.config.set({key: [] for key in _PAGES}):
+            with dask.config.set({**{key: [] for key in _PAGES}, _DEATHS: 1}):
                 # One question at a time keeps each worker within its share of the memory.
                 address = distributed.LocalCluster(
                     n_workers=workers,
@@ -168,5 +177,8 @@ def _lost(error: Exception) -> PeaklineError:
     """What happened to a task that brought no answer."""
     reason = " ".join(str(error).split()) or type(error).__name__
     if type(error).__name__ == "KilledWorker":
-        reason = "the worker that worked on it was lost (out of memory?)"
+        return LostWorkerError(
+            "on the Dask cluster: the workers that worked on it were lost, one after the other "
+            "(out of memory?)"
+        )
     return RemoteError(f"on the Dask cluster: {reason:.300}")

@@ -22,15 +22,15 @@ from peakline.deadline import Deadline, current_deadline, interrupting, within
 from peakline.engine.answers import Answer
 from peakline.engine.dask_cluster import DaskCluster
 from peakline.engine.gate import Gate
-from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
-from peakline.errors import (
-    BusyError,
-    CancelledError,
-    DeadlineError,
-    PeaklineError,
-    RemoteError,
-    UsageError,
+from peakline.engine.work import (
+    HostTask,
+    LostWorkerError,
+    NoWorkersError,
+    reply,
+    request,
+    understood,
 )
+from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError, UsageError
 from peakline.safe_text import guarded_streams
 from peakline.toolbox.parameters import check_choice
 from peakline.wire import threads
@@ -80,7 +80,7 @@ class _Worker:
         return not (self._was_killed or self._is_busy)
 
     def ask(self, request: bytes) -> bytes:
-        """What the process answers; RemoteError when it ended instead."""
+        """What the process answers; LostWorkerError when it ended instead."""
         stdin, stdout = self.process.stdin, self.process.stdout
         if stdin is None or stdout is None:
             raise TypeError("the process has no pipes")
@@ -91,7 +91,7 @@ class _Worker:
             if result is not None:
                 self._is_busy = False
                 return result
-        raise RemoteError(f"the process that worked on it {self._how_it_ended()}")
+        raise LostWorkerError(f"the process that worked on it {self._how_it_ended()}")
 
     def _how_it_ended(self) -> str:
         try:
@@ -138,14 +138,25 @@ class Processes:
 
     def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As `Executor.ask`; where the deadline ends, so does the process that works."""
-        question = request(task)
         with self._gate.enter():
-            worker = self._take()
             try:
-                with interrupting(worker.kill):
-                    result = worker.ask(question)
-            finally:
-                self._give_back(worker)
+                return self._attempt(task)
+            except LostWorkerError:
+                # Whoever ended the process may have had other reasons than this host.
+                pass
+            try:
+                return self._attempt(task)
+            except LostWorkerError as error:
+                raise LostWorkerError(f"{error}, as the one before it") from None
+
+    def _attempt(self, task: HostTask) -> Answer:
+        question = request(task)
+        worker = self._take()
+        try:
+            with interrupting(worker.kill):
+                result = worker.ask(question)
+        finally:
+            self._give_back(worker)
         return understood(result)
 
     def close(self) -> None:
@@ -222,7 +233,8 @@ class Executor(Protocol):
     def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:
         """The answer to ``task``, which ``here`` would give in this process.
 
-        Ends at the deadline. Raises what ``here`` raises; RemoteError where the worker was lost.
+        Ends at the deadline. A host whose worker is lost is read once more by another; raises
+        LostWorkerError where that is lost, too, else what ``here`` raises.
         """
 
     def close(self) -> None:

@@ -24,6 +24,10 @@ class NoWorkersError(RemoteError):
     """There is nobody to ask: what failed is not the host that was to be read."""
 
 
+class LostWorkerError(RemoteError):
+    """Who worked on it ended in the middle: killed by somebody, or by what the host needs."""
+
+
 @dataclass(frozen=True)
 class HostTask:
     """A tool's question to one host; ``format`` is one of the tool's, or `CONTRIBUTION`."""
