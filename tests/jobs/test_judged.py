@@ -1,15 +1,23 @@
 """Verbs that judge all ranks of a job: each limit by the worst rank, with the numbers of each."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from tests.each_row import each_row
 from tests.jobs.snapshots import fat_rank_zero, write_snapshots
 
+import peakline
 from peakline import check
 from peakline.__main__ import main
 from peakline.check.question import limits_of_texts
+from peakline.document.job_fit import job_fit_document
+from peakline.jobs.fitted import rank_fit
+from peakline.jobs.judged import by_rank, judged_of
+from peakline.memory.fit.model import Question
+from peakline.render.terminal import print_job_fit
+from peakline.tables.rank_facts import RankFacts
 
 
 @pytest.fixture
@@ -83,3 +91,61 @@ def test_a_baseline_is_of_one_rank(verb, job):
 def test_a_limit_that_is_written_again_is_the_same(key, text):
     limits = limits_of_texts({key: text})
     assert limits_of_texts(check.texts_of(limits)) == limits
+
+
+def test_who_fails_first_has_the_numbers_of_its_own_replay(verb, tmp_path):
+    truth = write_snapshots(tmp_path, fat_rank_zero(3))
+    limit = 1400 << 20  # the peak of rank 0 is above it, the others' are below
+    words = ("--limit", limit, "--limit", "2GiB")
+    document = json.loads(verb("fit", tmp_path, *words, "--json").out)
+    assert (document["fails_first"], document["limits"][0]["fails"]) == ("rank 0", ["rank 0"])
+    assert document["limits"][0]["unknown"] + document["limits"][0]["fits"] == ["rank 1", "rank 2"]
+    assert document["limits"][1]["fails"] == []
+    for rank, own in enumerate(document["ranks"]):
+        (alone,) = json.loads(verb("fit", tmp_path, *words, "--rank", rank, "--json").out)[
+            "allocators"
+        ]
+        assert own["needs_bytes"] == alone["safe_from_bytes"]
+        assert own["allocators"][0]["limits"] == alone["limits"]
+        assert own["peak_bytes"] == truth.peak_bytes[rank]
+    tool = json.loads(verb("tool", "fit", tmp_path, "-p", f"limit={limit},2GiB").out)
+    assert tool["ranks"] == document["ranks"]
+    run = verb("fit", tmp_path, "--limit", limit)
+    assert run.out.startswith("rank 0 fails first: it needs 1,440 MiB, of the others none more")
+    assert "of keep_predictions evaluate.py:57" in run.out
+
+
+def test_a_rank_that_cannot_be_replayed_fails_only_above_its_peak(verb, job):
+    run = verb("fit", job / "faulty", "--limit", "1MiB", "--json")
+    (limit,) = json.loads(run.out)["limits"]
+    assert (limit["fails"], limit["fits"]) == (["rank 0"], [])
+    assert limit["unknown"] == ["rank 1", "rank 2", "rank 3"]
+    text = verb("fit", job / "faulty").out
+    assert text.startswith("no rank can be replayed; the largest peak is 18.8 MiB, on rank 0")
+
+
+def test_a_job_is_the_only_path(verb, job):
+    run = verb("fit", job / "faulty", job / "healthy")
+    assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
+    assert "4 ranks, and one PATH is for these" in run.err
+
+
+def test_a_thousand_ranks_that_fit_are_few_lines(tmp_path, capsys):
+    write_snapshots(tmp_path, fat_rank_zero(2))
+    parts = []
+    for rank in (0, 1):
+        with peakline.open(str(tmp_path / f"memory_rank{rank}.pickle")) as profile:
+            question = Question(limits=(1200 << 20,))
+            parts.append(judged_of(profile, rank_fit(profile, question, None)))
+    facts = [RankFacts(rank=rank) for rank in range(1000)]
+    job, ranks = by_rank(
+        [
+            (f"r{n}", replace(parts[n > 0], profile=replace(parts[0].profile, facts=one)))
+            for n, one in enumerate(facts)
+        ]
+    )
+    print_job_fit(job, ranks, "snapshots/")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 60
+    assert lines[0].startswith("rank 0 fails first: it needs 1,440 MiB")
+    assert len(job_fit_document(job, ranks)["ranks"]) == 1000

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline import document, findings, memory
+from peakline import document, findings, jobs, memory
 from peakline.cli.options import PATH_HELP, Argument, Reading, json_option, reading_options
+from peakline.cli.ranks import Readers, contributions, is_job, readers_options
 from peakline.cli.verb import Verb
+from peakline.errors import UsageError
 from peakline.memory.allocator_names import recorded_name
 from peakline.memory.fit.model import Question, question_of
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
+from peakline.repository import only_file
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 )
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @reading_options(json_option)
+@readers_options
 def fit(
     paths: tuple[str, ...],
     limits: tuple[int, ...],
@@ -63,20 +67,38 @@ def fit(
     batch: str | None,
     allocator: str | None,
     reading: Reading,
+    readers: Readers,
     *,
     json: bool,
 ) -> None:
     """Say in how much memory the program runs, and how to set it up.
 
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
-    answers are put together.
+    answers are put together. Of several ranks it is what each needs, and which fails first.
     """
     question = question_of(limits, settings, batch)
+    results = [reading.find(path) for path in paths]
+    for path, result in zip(paths, results, strict=True):
+        if is_job(result):
+            if len(paths) > 1:
+                raise UsageError(
+                    f"{path}: {len(result.hosts())} ranks, and one PATH is for these: choose one "
+                    "with --rank or --host"
+                )
+            texts = {"limit": [str(one) for one in limits], "settings": list(settings)}
+            more = {"batch": batch, "allocator": allocator}
+            given = texts | {name: text for name, text in more.items() if text is not None}
+            job, ranks = jobs.by_rank(contributions(result, reading, readers, "fit", given))
+            if json:
+                print_json(document.job_fit_document(job, ranks))
+            else:
+                terminal.print_job_fit(job, ranks, path)
+            return
     warnings: list[ProfileWarning] = []
     documents: list[dict[str, object]] = []
     by_allocator: dict[str, list[Fit]] = {}
-    for place, path in enumerate(paths):
-        with reading.open(path) as profile:
+    for place, (path, result) in enumerate(zip(paths, results, strict=True)):
+        with reading.open_file(only_file(result, "choose one with --host"), path) as profile:
             fits, answer = _answer(profile, question, allocator, json=json, is_first=not place)
             warnings += [one for one in profile.warnings if one.kind != findings.NOTHING]
         documents.append(answer)

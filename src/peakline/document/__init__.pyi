@@ -10,6 +10,7 @@ from peakline.document.hosts import straggler_text as straggler_text
 from peakline.document.check import job_check_document as job_check_document
 from peakline.document.job import job_document as job_document
 from peakline.document.job_members import member_lines as member_lines
+from peakline.document.job_fit import job_fit_document as job_fit_document
 from peakline.document.job_memory import job_memory_document as job_memory_document
 from peakline.document.live import between_sentence as between_sentence
 from peakline.document.memory import live_at as live_at

@@ -1,20 +1,21 @@
 """The ``fit`` tool: in how much memory the recorded program runs, and with which settings.
 
-Its answer is that of ``peakline fit --json``.
+Its answer is that of ``peakline fit --json``, of several ranks for all of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from peakline import memory
+from peakline import document, memory
+from peakline.jobs.fitted import RankFit, rank_fit
+from peakline.jobs.judged import Judged, by_rank, judged_of
+from peakline.memory.fit.model import Question
+from peakline.tables import Profile
 from peakline.text import parse_size
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
-
-if TYPE_CHECKING:
-    from peakline.tables import Profile
 
 _LONGEST = 1000
 
@@ -37,9 +38,24 @@ class FitParameters(Parameters):
     )
 
 
-def _run(profile: Profile, parameters: FitParameters, _output_format: str) -> bytes:
+def _question(parameters: FitParameters) -> Question:
     limits = [parse_size(text) for text in parameters.limit]
-    question = memory.question_of(limits, parameters.settings, parameters.batch)
+    return memory.question_of(limits, parameters.settings, parameters.batch)
+
+
+def _partial(profile: Profile, parameters: FitParameters) -> Judged[RankFit]:
+    one = rank_fit(profile, _question(parameters), parameters.allocator)
+    return judged_of(profile, one)
+
+
+def _combine(
+    parts: Sequence[tuple[str, Judged[RankFit]]], _parameters: FitParameters, _format: str
+) -> bytes:
+    return compact_json(document.job_fit_document(*by_rank(parts)))
+
+
+def _run(profile: Profile, parameters: FitParameters, _output_format: str) -> bytes:
+    question = _question(parameters)
     fits, failed = memory.fits_of(profile, question, allocator=parameters.allocator)
     return compact_json(
         {
@@ -56,4 +72,6 @@ TOOL = Tool(
     formats=("json",),
     shows=(("allocator_events",),),
     run=_run,
+    partial=_partial,
+    combine=_combine,
 )

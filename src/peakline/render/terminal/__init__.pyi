@@ -4,6 +4,7 @@ from peakline.render.terminal.diff import print_diff as print_diff
 from peakline.render.terminal.diff import print_hosts_diff as print_hosts_diff
 from peakline.render.terminal.graph import print_graph as print_graph
 from peakline.render.terminal.job import print_job as print_job
+from peakline.render.terminal.job_memory import print_job_fit as print_job_fit
 from peakline.render.terminal.job_memory import print_job_memory as print_job_memory
 from peakline.render.terminal.job import print_job_table as print_job_table
 from peakline.render.terminal.memory import print_fit as print_fit

@@ -13,6 +13,7 @@ from peakline.document.job import (
 from peakline.document.job_members import names_text, who_text
 from peakline.document.model import Table
 from peakline.jobs.answer import JobAnswer
+from peakline.jobs.members import Job
 from peakline.render.terminal.layout import Indented
 from peakline.render.terminal.screen import Shown, Text, in_order, indented, severity_style, show
 from peakline.render.terminal.table import Labelled
@@ -26,7 +27,7 @@ _DIFFERS = 0.05
 
 def print_job(answer: JobAnswer, path: str) -> None:
     """Print what the ranks do together, what they wait for, and what differs."""
-    parts: list[Shown] = [*job_head(answer, path), "", Labelled(job_lines(answer))]
+    parts: list[Shown] = [*_head(answer, path), "", Labelled(job_lines(answer))]
     if answer.roots:
         parts += ["", Text("what the others wait for", "bold")]
         for number, root in enumerate(answer.roots[:_ROOTS], 1):
@@ -43,19 +44,20 @@ def print_job(answer: JobAnswer, path: str) -> None:
 
 def print_job_table(answer: JobAnswer, path: str, table: Table) -> None:
     """Print one table about all ranks."""
-    parts = [*job_head(answer, path), "", Text(table.title, "bold"), in_order(table)]
+    parts = [*_head(answer, path), "", Text(table.title, "bold"), in_order(table)]
     parts += [indented(str(table.rest[0]))] if table.rest else []
     show(parts)
 
 
-def job_head(answer: JobAnswer, path: str, sentence: str = "") -> list[Shown]:
-    """The first lines of what is said of a job: a sentence (default: about its time), and which
-    job it is.
-    """
-    job = answer.job
+def _head(answer: JobAnswer, path: str) -> list[Shown]:
+    return job_head(answer.job, path, headline(answer))
+
+
+def job_head(job: Job, path: str, sentence: str) -> list[Shown]:
+    """The first lines of what is said of a job: a sentence, and which job it is."""
     form = job.profiles[0].format if job.profiles else ""
     line = f"{one_line(path)} (job of {counted(len(job.firsts), 'rank')}, {form})"
-    return [Text(sentence or headline(answer), "bold", 2), Text(line, "dim", is_prose=False)]
+    return [Text(sentence, "bold", 2), Text(line, "dim", is_prose=False)]
 
 
 def _findings(answer: JobAnswer) -> list[Shown]:
