@@ -10,7 +10,7 @@ import pickle
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
 from sys import intern
@@ -307,7 +307,8 @@ def identity_of(profile: Profile) -> Contribution:
         facts=profile.rank_facts,
         start_ns=profile.start_ns,
         span=(0, profile.duration_ps or 0),
-        has_time=profile.has_rows("steps") if "steps" in profile.tables else False,
+        has_time="steps" in profile.tables and profile.has_rows("steps"),
+        has_device=False,
         is_moment=is_moment(profile),
         participants=(),
         ops=Ops((), (), np.zeros(0, np.int64), np.zeros(0, np.int64)),
@@ -330,17 +331,11 @@ def contribution_of(profile: Profile) -> Contribution:
     has_events = "events" in profile.tables or "op_runs" in profile.tables
     participants = _participants(profile, times) if has_events else ()
     first = findings.priorities(memory.findings, time.findings)
-    return Contribution(
-        version=VERSION,
-        format=profile.format,
-        host=profile.host,
-        path=profile.path,
-        facts=profile.rank_facts,
-        start_ns=profile.start_ns,
+    return replace(
+        identity_of(profile),
         span=_span(participants, profile),
         has_time=bool(times.rows),
         has_device=bool(times.devices),
-        is_moment=is_moment(profile),
         participants=participants,
         ops=_ops(profile),
         memory=_memory(memory),
@@ -351,7 +346,6 @@ def contribution_of(profile: Profile) -> Contribution:
             for one in first[:_FINDINGS]
         ),
         notable=_notable(memory, time),
-        warnings={one.kind: one.detail for one in profile.concerning},
     )
 
 
