@@ -11,8 +11,6 @@ from peakline import document
 from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
-from peakline.document.job import job_document
-from peakline.document.job_tables import ops_rows, ops_table
 from peakline.errors import UsageError
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json
@@ -92,9 +90,11 @@ def ops(
         answer = job_answer(result, reading, readers)
         side = by or ("kernel" if kernels else "op")
         if json:
-            print_json(job_document(answer) | {"ops": ops_rows(answer, side)[:top]})
+            print_json(
+                document.job_document(answer) | {"ops": document.job_ops_rows(answer, side)[:top]}
+            )
         else:
-            terminal.print_job_table(answer, path, ops_table(answer, side, top))
+            terminal.print_job_table(answer, path, document.job_ops_table(answer, side, top))
         return
     column = _COLUMN[sort]
 

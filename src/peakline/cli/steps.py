@@ -9,8 +9,6 @@ from peakline import document, findings
 from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
-from peakline.document.job import job_document
-from peakline.document.job_tables import steps_rows, steps_table
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json
 
@@ -37,9 +35,9 @@ def steps(path: str, reading: Reading, readers: Readers, *, json: bool) -> None:
     if is_job(result):
         answer = job_answer(result, reading, readers)
         if json:
-            print_json(job_document(answer) | {"steps": steps_rows(answer)})
+            print_json(document.job_document(answer) | {"steps": document.job_steps_rows(answer)})
         else:
-            terminal.print_job_table(answer, path, steps_table(answer))
+            terminal.print_job_table(answer, path, document.job_steps_table(answer))
         return
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:

@@ -11,6 +11,10 @@ from peakline.document.check import job_check_document as job_check_document
 from peakline.document.job import job_document as job_document
 from peakline.document.job_members import member_lines as member_lines
 from peakline.document.job_fit import job_fit_document as job_fit_document
+from peakline.document.job_tables import job_ops_rows as job_ops_rows
+from peakline.document.job_tables import job_ops_table as job_ops_table
+from peakline.document.job_tables import job_steps_rows as job_steps_rows
+from peakline.document.job_tables import job_steps_table as job_steps_table
 from peakline.document.job_memory import job_memory_document as job_memory_document
 from peakline.document.live import between_sentence as between_sentence
 from peakline.document.memory import live_at as live_at

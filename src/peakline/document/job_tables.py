@@ -14,7 +14,7 @@ from peakline.jobs.members import Member
 _MOST = 20
 
 
-def steps_rows(answer: JobAnswer) -> list[dict[str, Any]]:
+def job_steps_rows(answer: JobAnswer) -> list[dict[str, Any]]:
     """The steps of a job in order: how long they take (the median of the ranks), how long a rank
     waits in the mean, and whose own work exceeds its peers' most, by how much; times in ps.
     """
@@ -40,9 +40,9 @@ def steps_rows(answer: JobAnswer) -> list[dict[str, Any]]:
     return result
 
 
-def steps_table(answer: JobAnswer) -> Table:
+def job_steps_table(answer: JobAnswer) -> Table:
     """The steps that take longest, in order of time, with what the rest are."""
-    rows = steps_rows(answer)
+    rows = job_steps_rows(answer)
     chosen = sorted(rows, key=lambda row: -(row["wall_ps"] or 0))[:_MOST]
     shown = [row for row in rows if row in chosen]
     columns = (
@@ -56,7 +56,7 @@ def steps_table(answer: JobAnswer) -> Table:
     return Table(title, columns, cells, (f"{more:,} more steps",) if more else ())
 
 
-def ops_rows(answer: JobAnswer, side: str = "op") -> list[dict[str, Any]]:
+def job_ops_rows(answer: JobAnswer, side: str = "op") -> list[dict[str, Any]]:
     """The ops (``kernel``: the kernels; ``function``: the functions of the program) that take most
     self time: the median of the ranks, the least and the most, and on which rank; times in ps, of
     the whole profile of each. Of each rank those that take most are known; another is 0.
@@ -102,9 +102,9 @@ def _own(member: Member, side: str) -> Iterator[tuple[str, str, int, int]]:
             yield "device" if where == "kernel" else where, name, ps, count
 
 
-def ops_table(answer: JobAnswer, side: str, top: int | None) -> Table:
-    """The first of `ops_rows`."""
-    rows = ops_rows(answer, side)
+def job_ops_table(answer: JobAnswer, side: str, top: int | None) -> Table:
+    """The first of `job_ops_rows`."""
+    rows = job_ops_rows(answer, side)
     sides = dict.fromkeys(row["side"] for row in rows)
     most = top or _MOST // max(len(sides), 1)
     shown = [row for one in sides for row in [r for r in rows if r["side"] == one][:most]]
