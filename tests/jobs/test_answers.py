@@ -5,6 +5,7 @@ without it.
 import gzip
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,11 @@ def _sent(contribution):
 def answered(tmp_path):
     """The answer about the job of a scenario, and its truth."""
 
-    def answer(name, ranks=8, *, healthy=False, **options):
+    def answer(name, ranks=8, *, healthy=False, form="", **options):
         folder = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         scenario = SCENARIOS[name](ranks, **options)
+        scenario = replace(scenario, form=form or scenario.form)
         truth = (scenario.healthy() if healthy else scenario).write(folder)
         parts = []
         for file in resolve_hosts(str(folder)).hosts():
@@ -130,6 +132,15 @@ def test_nobody_is_named_where_nobody_is_late(answered, name):
     assert answer.roots == ()
     assert answer.pauses is None
     assert "no rank keeps the others waiting" in headline(answer)
+
+
+@each_row("scheme", ["fsdp", "tensor", "pipeline"])
+def test_numbers_and_ids_of_new_files_pair_what_is_one(answered, scheme):
+    answer, truth = answered("slow_rank", seed=7, scheme=scheme, form="2.13")
+    root = job_document(answer)["time"]["root"]
+    assert tuple(root["ranks"]) == truth.root.ranks
+    assert root["step_without_ps"] == pytest.approx(truth.without.mean, rel=NEAR)
+    assert answer.replay.error == pytest.approx(0, abs=0.01)
 
 
 @each_row("name", ["slow_network", "slow_links"])

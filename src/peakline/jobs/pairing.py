@@ -191,8 +191,9 @@ def _numbered(rows: Rows, members: Sequence[Member]) -> tuple[Int64Array, BoolAr
     none = np.full(rows.member.size, _NONE, np.int64)
     is_message = rows.is_kind(_MESSAGES) & (rows.peer >= 0)
     # Each rank counts its own messages.
-    has_key = rows.key >= 0
-    has_number = (rows.sequence >= 0) & ~rows.is_kind(_MESSAGES)
+    is_counted_apart = rows.is_kind(_MESSAGES)
+    has_key = (rows.key >= 0) & ~is_counted_apart
+    has_number = (rows.sequence >= 0) & ~is_counted_apart
     ranks = np.array([-2 if one.number is None else one.number for one in members], np.int64)
     mine = ranks[rows.member] if len(members) else none
     sends = rows.is_kind(("send",))
