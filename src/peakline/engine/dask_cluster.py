@@ -29,6 +29,8 @@ _LOOK_S = 0.5
 _PAGES = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
 _DEATHS = "distributed.scheduler.allowed-failures"
 """How many workers may end while they work on a host, until it is taken to be the reason."""
+_SAMPLES = "distributed.worker.profile.enabled"
+"""Workers that look a hundred times a second what they do have the less time for it."""
 _MOST_AT_ONCE = 128
 """Hosts read at once at most: each waits in a thread of this process."""
 
@@ -75,7 +77,7 @@ class DaskCluster:
         try:
             result = self._waited(client, future)
         finally:
-            if client.status == "running":
+            if client.status == "running" and not future.done():
                 with suppress(Exception):
                     future.cancel(force=True)
         return understood(result)
@@ -134,7 +136,7 @@ def _connect(scheduler: str | None, workers: int) -> list[Any]:
             # about it ask for none, so there are none.
             security = distributed.Security.temporary()
             dask: Any = import_module("dask")
-            with dask.config.set({**{key: [] for key in _PAGES}, _DEATHS: 1}):
+            with dask.config.set({**{key: [] for key in _PAGES}, _DEATHS: 1, _SAMPLES: False}):
                 # One question at a time keeps each worker within its share of the memory.
                 address = distributed.LocalCluster(
                     n_workers=workers,
