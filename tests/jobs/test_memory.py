@@ -270,6 +270,15 @@ def test_what_is_of_one_rank_says_so_in_a_line(verb, tmp_path, option):
     )
 
 
+def test_of_two_profiles_of_a_rank_the_whole_one_counts(part):
+    whole, cut = part(0, rank_memory(200)), part(0, rank_memory(100))
+    cut = ("copy", replace(cut[1], warnings={"truncated": "the file ends early"}))
+    for parts in ([whole, cut], [cut, whole]):
+        job = answer(parts)
+        assert job.memory.peaks.tolist() == [200]
+        assert [one.host for one in job.job.left_out] == ["copy"]
+
+
 def test_ranks_without_memory_are_said(part):
     parts = [part(0, rank_memory(100)), part(1)]
     job = answer(parts)

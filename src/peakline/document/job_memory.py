@@ -119,10 +119,11 @@ def headroom_text(memory: JobMemory) -> str:
     place = int(np.nanargmin(left))
     capacity = memory.own[place].capacity_bytes or 0
     share = int(left[place]) / capacity if capacity else 0.0
-    return (
-        f"least {size_text(int(left[place]))} ({share:.0%} of {size_text(capacity)}) on "
-        f"{memory.members[place].title}, most {size_text(int(np.nanmax(left)))}"
-    )
+    least, most = int(left[place]), int(np.nanmax(left))
+    text = f"{size_text(least)} ({share:.0%} of {size_text(capacity)})"
+    if least == most:
+        return text
+    return f"least {text} on {memory.members[place].title}, most {size_text(most)}"
 
 
 def _notes(memory: JobMemory) -> Iterable[tuple[str, str]]:

@@ -265,9 +265,11 @@ def _apart(one: Contribution, other: Contribution) -> bool:
     return first[1] <= second[0]
 
 
-def _amount(one: Contribution) -> tuple[int, int]:
-    return max((len(own.steps.name) for own in one.participants), default=0), sum(
-        own.calls.rows for own in one.participants
+def _amount(one: Contribution) -> tuple[int, int, int]:
+    return (
+        max((len(own.steps.name) for own in one.participants), default=0),
+        sum(own.calls.rows for own in one.participants),
+        -len(_CUT.intersection(one.warnings)),
     )
 
 
