@@ -124,6 +124,7 @@ def test_the_examples_of_capture_run(peakline, sessions, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("captured/plugins/profile/*"))) == 2
 
 
+@pytest.mark.nightly
 @each_row("verb", FOREGROUND)
 def test_the_examples_of_what_stays_run(made, verb):
     free = {"serve": ["--http-port", "0", "--grpc-port", "0"], "view": ["--port", "0"]}

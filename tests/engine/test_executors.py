@@ -384,6 +384,7 @@ class TestDask:
         finally:
             executor.close()
 
+    @pytest.mark.nightly
     def test_workers_that_are_killed_lose_nothing(self, three, monkeypatch):
         """Processes of a scheduler that gives a host up with the second worker that it ends."""
         pytest.importorskip("distributed")

@@ -8,14 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.engine.ending import DATA, EndingAt, session_of
 from tests.reference.xspace_builder import SpaceBuilder
-from tests.tool_lists import (
-    ALLOCATOR_TOOLS,
-    JAX_TOOLS,
-    MEMORY_TOOLS,
-    PROGRAM_TOOLS,
-    XSPACE_TOOLS,
-    tools_for,
-)
+from tests.tool_lists import ALLOCATOR_TOOLS, JAX_TOOLS, PROGRAM_TOOLS, XSPACE_TOOLS, tools_for
 
 from peakline.deadline import within
 from peakline.engine import Engine, tool_index
@@ -95,7 +88,7 @@ def test_tools_that_no_host_has(engine, tmp_path):
 @pytest.mark.parametrize(
     ("source", "tools"),
     [
-        (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times"), "op_stats"])),
+        (RUN, sorted({*ALLOCATOR_TOOLS, *tools_for("nodes", "op_runs", "op_times"), "op_stats"})),
         (GRAPH, ["graph", "graph_scopes", "headline", "op_stats"]),
         (DATA / "memory_log/eager_default_allocator.log.gz", ALLOCATOR_TOOLS),
         (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),

@@ -89,7 +89,8 @@ def ran(path, data):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no measure of a process's memory")
-@pytest.mark.parametrize("tool", sweep(["hlo_stats", "op_profile"], "hlo_stats".__eq__))
+@pytest.mark.nightly
+@pytest.mark.parametrize("tool", ["hlo_stats", "op_profile"])
 def test_ops_that_ran_need_little_of_their_program(tmp_path, large, tool):
     _, least = run(ran(tmp_path / "small.xplane.pb", PROGRAM.read_bytes()), tool)
     size, most = run(ran(tmp_path / "large.xplane.pb", large.read_bytes()), tool)

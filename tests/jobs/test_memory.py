@@ -141,6 +141,7 @@ def answer(parts):
     return jobs.answer_of(parts)
 
 
+@pytest.mark.nightly
 def test_a_thousand_ranks_are_at_most_sixty_lines(part, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     noise = np.random.default_rng(7).integers(0, _MIB, 1000).tolist()

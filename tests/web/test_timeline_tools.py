@@ -231,6 +231,7 @@ def names_of_lanes(page):
     )
 
 
+@pytest.mark.nightly
 def test_lanes_are_pinned_moved_hidden_and_filtered(page, other_page, server):
     open_timeline(page, server, "slow_step")
     loaded(page)
