@@ -231,7 +231,7 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
     session = session_of(tmp_path / "session", {name: tmp_path / name for name in files})
     out = peakline("steps", session.path).out
     assert out.startswith(
-        "b keeps 1 other rank waiting: a step takes 10.000 ms, without it 5.000 ms (-50%)\n"
+        "b keeps 1 other rank waiting: a step takes 20.000 ms, without it 15.000 ms (-25%)\n"
     )
     result = json.loads(peakline("steps", session.path, "--json").out)
     assert {row["longest"] for row in result["steps"]} == {"b"}

@@ -15,15 +15,21 @@ _MOST = 20
 
 
 def job_steps_rows(answer: JobAnswer) -> list[dict[str, Any]]:
-    """The steps of a job in order: how long they take (the median of the ranks), how long a rank
-    waits in the mean, and whose own work exceeds its peers' most, by how much; times in ps.
+    """The steps of a job in order: how long they take (the median of the ranks; without what lies
+    between two of them), how long a rank waits in the mean, and whose own work exceeds its peers'
+    most, by how much; times in ps.
     """
     members, work = answer.job.members, answer.work
+    walls = np.full(work.work_ps.shape, np.nan)
+    for number, member in enumerate(members):
+        whole = ~member.steps.is_cut_off
+        at = np.array([answer.job.steps[label] for label in member.labels], np.int64)
+        walls[number, at[whole]] = member.steps.wall[whole]
     excess = work.excess_ps
     waits = answer.waiting_by_step
     result = []
     for label, place in answer.job.steps.items():
-        wall = work.wall_ps[:, place]
+        wall = walls[:, place]
         known = np.isfinite(wall)
         row: dict[str, Any] = {"step": label, "ranks": int(known.sum()), "wall_ps": None}
         row |= {"max_wall_ps": None, "waiting_ps": None, "longest": None, "excess_ps": None}

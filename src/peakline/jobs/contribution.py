@@ -123,6 +123,11 @@ class Steps(Packed):
     worked_begin: Int64Array
     worked_end: Int64Array
 
+    @property
+    def wall(self) -> Int64Array:
+        """How long each is by itself."""
+        return self.end - self.begin
+
     @cached_property
     def until(self) -> Int64Array:
         """The place of the step that follows each in time: it lasts to the begin of that. -1 for
