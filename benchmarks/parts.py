@@ -95,6 +95,13 @@ PARTS = {
     ),
     "timeline": Part("timeline.py", ("FILE",)),
     "hosts": Part("hosts.py", ("--repeats", "REPEATS"), repeats=3),
+    "jobs": Part(
+        "jobs.py",
+        ("--peers", "PEERS", "--repeats", "REPEATS"),
+        repeats=1,
+        packages=(*_OURS, "distributed"),
+        peers=("HolisticTraceAnalysis", "pandas"),
+    ),
     "page": Part(
         "page.py",
         ("--peers", "PEERS", "--repeats", "REPEATS", "FILE"),

@@ -216,6 +216,11 @@ def _hosts(measured: Any) -> list[str]:
     return table([request], _RUNS, [[row["executor"], *_runs(row)] for row in measured["rows"]])
 
 
+def _jobs(measured: Any) -> list[str]:
+    rows = [[f"{row['what']}: {row['program']}", *_runs(row)] for row in measured["rows"]]
+    return table(["the answer about a job"], _RUNS, rows)
+
+
 def _page(measured: Any) -> list[str]:
     return [
         f"{measured['file']}, {measured['bytes']:,} bytes. Browser: {measured['browser']}.",
@@ -307,6 +312,15 @@ SECTIONS = {
         "A question to a session of many hosts, whole `peakline tool` runs, by what works"
         " (`benchmarks/hosts.py`). Memory is that of the asking process; workers are not in it.",
         _hosts,
+    ),
+    "jobs": Section(
+        "Jobs",
+        "The answer about all ranks of a job, whole `peakline DIR` runs with two workers"
+        " (`benchmarks/jobs.py`): hosts of 164 kB each, and PyTorch traces beside the load of the"
+        " same by Holistic Trace Analysis, whose analyses come after it. AMD's TraceLens is not on"
+        " PyPI. CPU is that of all processes, memory that of the largest. Taken beside other work"
+        " on the machine: processor time says more than wall time.",
+        _jobs,
     ),
     "page": Section(
         "Page",
