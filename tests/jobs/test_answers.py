@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.each_row import each_row
 from tests.jobs.simulated import SCENARIOS
+from tests.jobs.xspace_hosts import xspace_hosts
 
 import peakline
 from peakline import jobs
@@ -236,3 +237,14 @@ def test_a_contribution_is_small(answered):
     steps = len(answer.job.steps)
     for one in answer.job.profiles:
         assert len(pickle.dumps(one)) < 2000 * steps + 12_000  # of 100 steps: 200 kB
+
+
+def test_a_slow_host_of_many_devices_is_one_root(tmp_path):
+    truth = xspace_hosts(tmp_path, 6, slow=3)
+    parts = []
+    for file in resolve_hosts(str(tmp_path)).hosts():
+        with peakline.open(file.path) as profile:
+            parts.append((file.host, _sent(jobs.contribution_of(profile))))
+    root = job_document(jobs.answer_of(parts))["time"]["root"]
+    assert (root["title"], root["cause"]) == ("host-0003", "slower_device")
+    assert root["step_without_ps"] == pytest.approx(truth.without_ps, rel=0.06)

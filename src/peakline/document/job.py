@@ -31,9 +31,10 @@ from peakline.jobs.causes import (
     Difference,
 )
 from peakline.jobs.excess import ALWAYS
-from peakline.jobs.members import Member
+from peakline.jobs.members import Job, Member
 from peakline.jobs.missed import Missed
 from peakline.jobs.wires import transfers_of
+from peakline.safe_text import cut_middle
 from peakline.text import counted, size_text, time_text
 from peakline.timing.collectives import bus_bandwidth
 from peakline.timing.steps.facts import PARTS
@@ -174,10 +175,12 @@ def _subject(answer: JobAnswer, root: Root) -> str:
         return f"transfers of groups{where}{of} take {root.wire.ratio:.1f} times as long as others'"
     if root.fault is None:
         return ""
-    members = [job.members[n] for n in root.fault.members]
-    who, many = names_text(members), len(members) > 1
+    members = [job.members[n] for n in root.members]
+    who, many = root_title(job, root), len(members) > 1
     if root.fault.is_stage:
         who += f", which {'have' if many else 'has'} a place of {'their' if many else 'its'} own,"
+    else:
+        many = False
     others = len(job.members) - len(members)
     if root.step_without_ps is None:
         return f"{who} work{'' if many else 's'} longer than {'their' if many else 'its'} peers"
@@ -191,6 +194,19 @@ def _gain(root: Root) -> str:
     return (
         f": a step takes {time_text(round(root.step_ps))}, without it "
         f"{time_text(round(root.step_without_ps))} ({-root.share:+.0%})"
+    )
+
+
+def root_title(job: Job, root: Root) -> str:
+    """Who it is: a rank, a host with all or some of its devices, or the ranks of a stage."""
+    members = [job.members[n] for n in root.members]
+    if len(members) < 2 or root.fault is None or root.fault.is_stage:
+        return names_text(members)
+    first = members[0]
+    own = [one for one in job.members if one.profile is first.profile]
+    title = f"rank {first.number}" if first.number is not None else first.host
+    return (
+        title if len(own) == len(members) else f"{title} ({len(members)} of its {len(own)} devices)"
     )
 
 
@@ -226,6 +242,7 @@ def root_finding(answer: JobAnswer, root: Root) -> dict[str, Any]:
 
 
 _GRAVE = 0.05
+_NAME = 60
 
 
 def _when(answer: JobAnswer, root: Root) -> str:
@@ -242,7 +259,7 @@ def _when(answer: JobAnswer, root: Root) -> str:
 
 def cause_text(cause: Cause) -> str:
     """Why a rank works longer, with the numbers that say so."""
-    beyond, name = time_text(round(cause.part_ps)), cause.name
+    beyond, name = time_text(round(cause.part_ps)), cut_middle(cause.name, _NAME)
     first = cause.rows[0] if cause.rows else None
     if cause.kind == SLOWER_DEVICE and first is not None:
         what = "kernels" if cause.part == "compute" else "ops"
@@ -295,7 +312,7 @@ def _advice(answer: JobAnswer, root: Root) -> str:
             return f"Look what else runs{where}, and whether its processor is throttled or shared."
         return (
             f"Look at the clock, the temperature and the other processes of its device{where} "
-            "(nvidia-smi -q -d PERFORMANCE,CLOCK), and leave it out if it stays slow."
+            "(NVIDIA: nvidia-smi -q -d PERFORMANCE,CLOCK), and leave it out if it stays slow."
         )
     if root.cause.kind == MORE_WORK:
         return "Give each rank the same amount: batches by tokens, not by samples; even shards."
@@ -519,8 +536,8 @@ def _root_document(answer: JobAnswer, root: Root) -> dict[str, Any]:
         member = answer.job.members[root.fault.member]
         result |= {
             "rank": member.number,
-            "ranks": [answer.job.members[n].number for n in root.fault.members],
-            "title": names_text([answer.job.members[n] for n in root.fault.members]),
+            "ranks": list(dict.fromkeys(answer.job.members[n].number for n in root.members)),
+            "title": root_title(answer.job, root),
             "host": member.host,
             "cause": root.cause.kind,
             "part": root.cause.part,

@@ -29,7 +29,8 @@ by less than a step."""
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """What the job waits for: a member (``fault`` and ``cause``), or a ``wire``.
+    """What the job waits for: a member (``fault`` and ``cause``), with others of its process that
+    have a fault too (``beside``), or a ``wire``.
 
     ``step_without_ps`` is how long a mean step would take without it, by replaying what depends on
     it; None where no collective shows that anybody waits.
@@ -40,6 +41,13 @@ class Root:
     fault: Fault | None = None
     cause: Cause | None = None
     wire: SlowWire | None = None
+    beside: tuple[Fault, ...] = ()
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The places of the members that it is about, the one that exceeds most first."""
+        faults = () if self.fault is None else (self.fault, *self.beside)
+        return tuple(dict.fromkeys(member for one in faults for member in one.members))
 
     @property
     def gain_ps(self) -> float:
@@ -127,10 +135,10 @@ class JobAnswer:
         step = self.replay.recorded_ps
         waits = bool(self.paired.is_paired.any())
         result = []
-        for fault in self._faults[0][:_MOST_FAULTS]:
+        for fault, *beside in self._by_process()[:_MOST_FAULTS]:
             cause = cause_of(self.job, self.work, fault)
-            without = self.replay.without(fault) if waits else None
-            result.append(Root(step, without, fault, cause))
+            without = self.replay.without(fault, *beside) if waits else None
+            result.append(Root(step, without, fault, cause, beside=tuple(beside)))
         wire = slow_wire_of(self.job, self.paired)
         if wire is not None:
             result.append(Root(step, self.replay.with_transfers(wire.usual_ps), wire=wire))
@@ -144,11 +152,26 @@ class JobAnswer:
             return None
         return self.replay.without(*self.pauses.faults)
 
+    def _by_process(self) -> list[list[Fault]]:
+        """The faults, those of one process together: its devices are slow for the same reason, and
+        without one of them the others still hold the job up.
+        """
+        result: dict[object, list[Fault]] = {}
+        for fault in self._faults[0]:
+            profile = self.job.members[fault.member].profile
+            result.setdefault(fault if fault.is_stage else profile, []).append(fault)
+        return sorted(result.values(), key=lambda own: -own[0].excess_ps * own[0].steps.sum())
+
     @cached_property
     def step_without_ps(self) -> float | None:
         """How long a mean step would take without any of the ranks' excesses."""
-        faults = [root.fault for root in self.roots if root.fault is not None]
-        if len(faults) < 2 or not self.paired.is_paired.any():
+        faults = [
+            fault
+            for root in self.roots
+            if root.fault is not None
+            for fault in (root.fault, *root.beside)
+        ]
+        if len(self.roots) < 2 or not self.paired.is_paired.any():
             return self.roots[0].step_without_ps if self.roots else None
         return self.replay.without(*faults)
 

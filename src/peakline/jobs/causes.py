@@ -136,10 +136,14 @@ def _differences(
         for p in peers
     ]  # fmt: skip
     for k, key in enumerate(zip(own.work.side, own.work.names, strict=True)):
+        # A peer names as many as take most of its time: what it does not may be one of the others.
         where = [
             (p.work, table[key], rows_of) if key in table and rows_of.size else None
             for table, p, rows_of in tables
+            if key in table or not p.work.is_cut
         ]
+        if not where:
+            continue
         times = [0.0 if one is None else float(one[0].ps[one[1], one[2]].mean()) for one in where]
         counts = [
             0.0 if one is None else float(one[0].count[one[1], one[2]].mean()) for one in where

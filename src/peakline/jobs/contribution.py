@@ -213,7 +213,8 @@ class Work(Packed):
 
     ``side`` of each name is ``device``, ``host`` or ``function`` (of the program). ``elements``
     is how many elements the largest inputs of the op's calls, or blocks the kernel's launches, have
-    together in a mean step, -1 where that is not recorded; ``shape`` the largest.
+    together in a mean step, -1 where that is not recorded; ``shape`` the largest. ``is_cut``: there
+    are more names, which take less.
     """
 
     names: tuple[str, ...]
@@ -222,6 +223,7 @@ class Work(Packed):
     count: Int32Array
     elements: Int64Array
     shape: tuple[str, ...]
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,13 +503,15 @@ def _work(profile: Profile, device: int) -> Work:
     side: list[str] = []
     ps: list[Int64Array] = []
     count: list[Int64Array] = []
-    steps = 0
+    steps, is_cut = 0, False
     for by in (OP, FUNCTION):
         work = step_work_of(profile, device, by)
         steps = work.steps
         total = np.bincount(work.row, work.ps, len(work.names))
         order = [k for k in np.argsort(-total, kind="stable").tolist() if total[k]]
-        chosen = [k for k in order if work.names[k] not in left_out][:_NAMES]
+        chosen = [k for k in order if work.names[k] not in left_out]
+        is_cut |= len(chosen) > _NAMES
+        chosen = chosen[:_NAMES]
         place = np.full(len(work.names), -1)
         place[chosen] = np.arange(len(chosen))
         mine = np.flatnonzero(place[work.row] >= 0)
@@ -528,6 +532,7 @@ def _work(profile: Profile, device: int) -> Work:
         np.concatenate(ps),
         np.concatenate(count).astype(np.int32),
         *_shapes(profile, names, steps),
+        is_cut,
     )
 
 
