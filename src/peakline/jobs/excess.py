@@ -18,7 +18,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Float64Array, Int64Array
 from peakline.jobs.members import Job
-from peakline.jobs.pairing import Rows
+from peakline.jobs.pairing import UNEVEN, Rows
 from peakline.trace.distribution import deviation, median_error
 
 SURE = 4.0
@@ -127,7 +127,9 @@ def roles_of(job: Job, rows: Rows) -> Int64Array:
     """
     members, inside = len(job.members), np.flatnonzero(rows.step >= 0)
     stage = _stage_of(job, rows)
-    mixed = _mixed(rows.kind[inside] * 1_000_003 + rows.size_bytes[inside])
+    # The sizes of an all-to-all are each rank's own.
+    size = np.where(rows.is_kind(UNEVEN), -1, rows.size_bytes)[inside]
+    mixed = _mixed(rows.kind[inside] * 1_000_003 + size)
     steps = int(rows.step.max(initial=-1)) + 1
     at = rows.member[inside] * max(steps, 1) + rows.step[inside]
     sums = np.zeros(members * max(steps, 1), np.uint64)

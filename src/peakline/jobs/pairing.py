@@ -27,7 +27,7 @@ SYNCHRONISE = frozenset(
 gather that holds for some of the members only, which the files do not name."""
 _TOGETHER = frozenset(("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier"))
 """Kinds that end on all members at once, but for what the network's hops take."""
-_UNEVEN = ("all-to-all", "ragged-all-to-all")
+UNEVEN = ("all-to-all", "ragged-all-to-all")
 _MESSAGES = ("send", "recv")
 _NONE = -1
 
@@ -204,7 +204,7 @@ def _numbered(rows: Rows, members: Sequence[Member]) -> tuple[Int64Array, BoolAr
         np.where(is_message, _NONE, rows.kind),
         np.where(is_message, source, none), np.where(is_message, target, none),
         # What a rank gives to and gets of an all-to-all may be another amount on each.
-        np.where(rows.is_kind(_UNEVEN), _NONE, rows.size_bytes), rows.step, is_message,
+        np.where(rows.is_kind(UNEVEN), _NONE, rows.size_bytes), rows.step, is_message,
     )  # fmt: skip
     own = _number(label, rows.member)
     nth = _nth(own, rows.arrive)
