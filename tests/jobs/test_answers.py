@@ -209,6 +209,10 @@ def test_a_collective_that_a_rank_skips_is_no_lost_record(answered):
     assert ((one.member,), one.is_lost) == (truth.root.ranks, False)
     assert one.step == f"ProfilerStep#{truth.root.first}"
     assert headline(answer).startswith(f"rank {one.member} took part in 2 of 3 all-reduces of 96")
+    document = job_document(answer)
+    root, first = document["time"]["root"], document["first"][0]
+    assert (root["rank"], root["cause"]) == (one.member, "missed_collective")
+    assert (first["kind"], first["severity"]) == ("missed_collective", "error")
     answer, truth = answered("lost_collective", seed=7)
     (one,) = answer.missed
     assert ({one.member}, one.is_lost) == (set(truth.incomplete), True)

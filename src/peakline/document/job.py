@@ -241,6 +241,11 @@ def root_finding(answer: JobAnswer, root: Root) -> dict[str, Any]:
     }
 
 
+MISSED = "missed_collective"
+MISSED_ADVICE = (
+    "Look for a branch that only this rank takes in that step: every rank of a group must call the "
+    "same collectives in the same order."
+)
 _GRAVE = 0.05
 _NAME = 60
 
@@ -454,7 +459,8 @@ def _row(answer: JobAnswer, number: int) -> tuple[Any, ...]:
 def job_document(answer: JobAnswer) -> dict[str, Any]:
     """What ``--json`` prints of a job, and the tool ``job`` answers."""
     job, paired = answer.job, answer.paired
-    first = [root_finding(answer, root) for root in answer.roots]
+    first = [_missed_finding(answer, one) for one in answer.missed if not one.is_lost]
+    first += [root_finding(answer, root) for root in answer.roots]
     first += [one.as_json() for one in shared_findings(answer)]
     return {
         "job": job_part(job)
@@ -482,6 +488,8 @@ def _time_document(answer: JobAnswer) -> dict[str, Any] | None:
     steps = times.step[np.isfinite(times.step)]
     if not steps.size:
         return None
+    roots = [_missed_root(answer, one) for one in answer.missed if not one.is_lost]
+    roots += [_root_document(answer, root) for root in answer.roots]
     return {
         "steps": len(answer.job.steps),
         "step_ps": {
@@ -493,14 +501,42 @@ def _time_document(answer: JobAnswer) -> dict[str, Any] | None:
         "waiting_share": answer.waiting_share,
         "transfer_share": answer.transfer_share,
         "replay_error": answer.replay.error if answer.paired.is_paired.any() else None,
-        "root": _root_document(answer, answer.roots[0]) if answer.roots else None,
-        "roots": [_root_document(answer, root) for root in answer.roots],
+        "root": roots[0] if roots else None,
+        "roots": roots,
         "step_without_ps": _whole(answer.step_without_ps),
         "missed": [
             asdict(one) | {"member": answer.job.members[one.member].title} for one in answer.missed
         ],
         "pauses": _pauses(answer),
         "collectives": collective_classes(answer),
+    }
+
+
+def _missed_root(answer: JobAnswer, one: Missed) -> dict[str, Any]:
+    """A rank that did not take part, in the form of a root: what it costs is not known."""
+    member, text = answer.job.members[one.member], missed_text(answer, one)
+    return _root_document(answer, Root(answer.replay.recorded_ps, None)) | {
+        "rank": member.number,
+        "ranks": [member.number],
+        "title": member.title,
+        "host": member.host,
+        "cause": MISSED,
+        "evidence": [text],
+        "share": None,
+        "lost_ps": None,
+        "steps": [one.step],
+    }
+
+
+def _missed_finding(answer: JobAnswer, one: Missed) -> dict[str, Any]:
+    return {
+        "about": "time",
+        "gain_share": 0.0,
+        "kind": MISSED,
+        "severity": "error",
+        "title": missed_text(answer, one),
+        "evidence": _missed_root(answer, one),
+        "suggestion": MISSED_ADVICE,
     }
 
 
