@@ -15,6 +15,7 @@ NAVIGATION = {
     "Tasks": """
         Out of memory <tasks/out-of-memory>
         A step is slow <tasks/slow-step>
+        My job runs on many GPUs <tasks/many-gpus>
         It compiles again <tasks/recompiles>
         It waits for input <tasks/input-bound>
         Two runs differ <tasks/compare-two-runs>
@@ -44,6 +45,8 @@ NAVIGATION = {
         steps
         ops
         critical-path
+        job
+        collectives
         input-pipeline
         trace
         timeline
