@@ -161,8 +161,8 @@ def test_the_command_line_ends_with_the_summary(jax_job, tensorflow_job, tmp_pat
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout.splitlines()[0] == str(tmp_path / "l" / "plugins" / "profile" / "a")
     host = tensorflow_job.replace(":", "_")
-    summary = peakline_command("summary", tmp_path / "l")
-    assert f"host {host}" in summary.stdout
+    summary = peakline_command("summary", tmp_path / "l" / "plugins" / "profile" / "a")
+    assert f"  {host} " in summary.stdout
     assert shown.stdout.endswith(summary.stdout)
 
     result = peakline_command(*words, "--session-id", "b", "--json")
