@@ -478,7 +478,6 @@ def job_document(answer: JobAnswer) -> dict[str, Any]:
         "first": first[:MOST_FINDINGS],
         "further_findings": max(len(first) - MOST_FINDINGS, 0),
         "findings": first,
-        "notable": [],
         "warnings": warnings_of(job),
     }
 

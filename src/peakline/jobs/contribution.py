@@ -23,13 +23,10 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind, Purpose, kind_of
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
-from peakline.findings.summary import notable_of
-from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.peak.explained import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.joins import summed
-from peakline.tables.profile_facts import is_moment
 from peakline.tables.rank_facts import RankFacts
 from peakline.timing.collectives import CollectiveRows
 from peakline.timing.step_breakdown import PARTS, StepTimes
@@ -192,7 +189,6 @@ class Calls(Packed):
     line: Int32Array
     sequence: Int64Array
     size_bytes: Int64Array
-    launch: Int64Array
     arrive: Int64Array
     end: Int64Array
     step: Int32Array
@@ -286,14 +282,12 @@ class Contribution:
     span: tuple[int, int]
     has_time: bool
     has_device: bool
-    is_moment: bool
     participants: tuple[Participant, ...]
     ops: Ops
     memory: tuple[RankMemory, ...]
     no_memory: str
     to_record: str
     first: tuple[Mapping[str, object], ...]
-    notable: tuple[str, ...]
     warnings: Mapping[str, str]
 
     def __getstate__(self) -> bytes:
@@ -316,14 +310,12 @@ def identity_of(profile: Profile) -> Contribution:
         span=(0, profile.duration_ps or 0),
         has_time="steps" in profile.tables and profile.has_rows("steps"),
         has_device=False,
-        is_moment=is_moment(profile),
         participants=(),
         ops=Ops((), (), np.zeros(0, np.int64), np.zeros(0, np.int64)),
         memory=(),
         no_memory="",
         to_record="",
         first=(),
-        notable=(),
         warnings={one.kind: one.detail for one in profile.concerning},
     )
 
@@ -352,17 +344,12 @@ def contribution_of(profile: Profile) -> Contribution:
             {"about": one.about, "gain_share": one.gain_share} | _plain(one.finding)
             for one in first[:_FINDINGS]
         ),
-        notable=_notable(memory, time),
     )
 
 
 def _plain(finding: Finding) -> dict[str, object]:
     document = finding.as_json()
     return document | {"evidence": dict(finding.evidence)}
-
-
-def _notable(memory: MemoryAnswer, time: TimeAnswer) -> tuple[str, ...]:
-    return tuple(one.text for one in notable_of(memory, time))
 
 
 def _span(participants: Sequence[Participant], profile: Profile) -> tuple[int, int]:
@@ -460,7 +447,6 @@ def _calls(rows: CollectiveRows, mine: Int64Array, steps: Steps, waits: Interval
         line=rows.thread_line[mine],
         sequence=rows.sequence[mine],
         size_bytes=rows.size_bytes[mine],
-        launch=rows.launch[mine],
         arrive=arrive,
         end=end,
         step=np.where(inside, at, -1).astype(np.int32),

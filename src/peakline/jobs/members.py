@@ -307,7 +307,7 @@ _NOBODY = Participant(
     Calls(
         texts=(), kind=_NO_CODES, group=_NO_CODES, ranks=_NO_CODES, key=_NO_CODES,
         data_type=_NO_CODES, group_size=_NO_CODES, peer=_NO_CODES, line=_NO_CODES,
-        sequence=_NO_ROWS, size_bytes=_NO_ROWS, launch=_NO_ROWS, arrive=_NO_ROWS, end=_NO_ROWS,
+        sequence=_NO_ROWS, size_bytes=_NO_ROWS, arrive=_NO_ROWS, end=_NO_ROWS,
         step=_NO_CODES, worked_arrive=_NO_ROWS, worked_end=_NO_ROWS, holds=_NO_FLAGS,
         follows=_NO_FLAGS,
     ),

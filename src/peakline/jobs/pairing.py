@@ -16,6 +16,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array
 from peakline.jobs.clocks import Clocks, aligned
 from peakline.jobs.members import Member
+from peakline.timing.collectives import SYNCHRONISING
 
 SYNCHRONISE = frozenset(
     (
@@ -25,8 +26,6 @@ SYNCHRONISE = frozenset(
 )  # fmt: skip
 """Kinds that nobody leaves before all have come; of a broadcast, a reduction to one, a scatter or a
 gather that holds for some of the members only, which the files do not name."""
-_TOGETHER = frozenset(("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier"))
-"""Kinds that end on all members at once, but for what the network's hops take."""
 UNEVEN = ("all-to-all", "ragged-all-to-all")
 _MESSAGES = ("send", "recv")
 _NONE = -1
@@ -152,13 +151,14 @@ def pair(members: Sequence[Member], steps: Mapping[str, int]) -> Paired:
     """The collectives of a job. Clocks are put where what ends on all members at once does."""
     rows = rows_of(members, steps)
     collective, unequal = _numbered(rows, members)
-    sure = rows.is_kind(_TOGETHER) & ~unequal
+    sure = rows.is_kind(SYNCHRONISING) & ~unequal
     clocks = aligned(members, rows.member[sure], collective[sure], rows.end[sure])
     end = rows.end - clocks.ahead(rows.member, rows.end)
     if unequal.any():
         collective = _by_ends(rows, collective, unequal, end)
         clocks = aligned(
-            members, *(one[rows.is_kind(_TOGETHER)] for one in (rows.member, collective, rows.end))
+            members,
+            *(one[rows.is_kind(SYNCHRONISING)] for one in (rows.member, collective, rows.end)),
         )
         end = rows.end - clocks.ahead(rows.member, rows.end)
     arrive = rows.arrive - clocks.ahead(rows.member, rows.arrive)

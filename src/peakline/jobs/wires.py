@@ -27,14 +27,12 @@ class SlowWire:
     """Groups whose transfers take ``ratio`` times as long as those of equal collectives elsewhere.
 
     ``groups`` are their members, by place; ``machines`` those that have a member in each of them
-    and in no group that is as fast as the others. ``usual_ps`` is by collective what others take,
-    ``lost_ps`` what that adds up to in a mean step.
+    and in no group that is as fast as the others. ``usual_ps`` is by collective what others take.
     """
 
     groups: tuple[tuple[int, ...], ...]
     machines: tuple[str, ...]
     ratio: float
-    lost_ps: float
     usual_ps: Mapping[int, float]
 
     def title(self, job: Job) -> str:
@@ -107,10 +105,8 @@ def slow_wire_of(job: Job, paired: Paired) -> SlowWire | None:
     apart = _apart(job, chosen, rest)
     if not apart and len(slow) > len(fast - slow):
         return None
-    lost = sum(max(transfer[c] - other, 0.0) for c, other in usual.items())
-    steps = max(len(job.steps), 1)
     ratio = sum(a for a, _ in ratios) / max(sum(b for _, b in ratios), 1.0)
-    return SlowWire(tuple(chosen), apart, ratio, lost / steps / max(len(slow), 1), usual)
+    return SlowWire(tuple(chosen), apart, ratio, usual)
 
 
 def _groups(paired: Paired) -> tuple[Int64Array, list[tuple[int, ...]]]:
