@@ -225,3 +225,15 @@ def check_repeated(texts: Sequence[str]) -> None:
     """`check_length` of an answer in which all of ``texts`` stand, a row for each."""
     distinct = sum(map(len, set(texts)))
     check_length(sum(map(len, texts)), distinct + ROW_BYTES * len(texts))
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{1,16}(?=>)")
+
+
+def without_address(name: str) -> str:
+    """The name of a built-in function without the address of its object, another in each process.
+
+    >>> without_address("<built-in method size of Tensor object at 0x7f3b019a7000>")
+    '<built-in method size of Tensor object>'
+    """
+    return _ADDRESS.sub("", name)

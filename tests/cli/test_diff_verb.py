@@ -200,7 +200,8 @@ def test_sessions_and_hosts_of_each(peakline, sessions):
     run = peakline("diff", multi, multi, "--json")
     assert run.code == 0
     document = json.loads(run.out)
-    assert [one["host"] for one in document["hosts"]] == ["localhost_47507", "localhost_56665"]
+    titles = [one["title"] for one in document["ranks"]]
+    assert titles == ["localhost_47507", "localhost_56665"]
     assert (document["only_before"], document["only_after"]) == ([], [])
     run = peakline("diff", multi, multi, "--host-after", "localhost_47507")
     assert run.code == 2

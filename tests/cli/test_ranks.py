@@ -1,6 +1,7 @@
 """Verbs on a folder that has a profile for each rank of a job."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.repository.places import put
@@ -75,3 +76,20 @@ def test_the_page_shows_the_ranks_as_hosts(job, tmp_path):
     assert (place.session, place.host) == ("job", "rank1")
     (session,) = Repository(place.logdir).sessions()
     assert [file.host for file in session.hosts()] == ["rank0", "rank1"]
+
+
+def test_the_verb_compares_recorded_jobs(peakline):
+    place = Path(__file__).parents[1] / "data" / "jobs" / "ddp_host"
+    run = peakline("diff", place / "healthy", place / "faulty")
+    assert run.code == 0
+    assert len(run.out.splitlines()) <= 60
+    assert run.out.startswith("step 38.381 ms -> 127.357 ms (+231.8%); new: rank 1 (host)\n")
+    # The address of an object is another in each process, and no other op.
+    assert "0x7f" not in run.out
+    assert run.out.count("run_backward") == 1
+    markdown = peakline("diff", place / "healthy", place / "faulty", "--markdown").out
+    assert "| step (mean) | 38.381 ms | 127.357 ms | +88.976 ms (+231.8%) |" in markdown
+    assert "**New warning**: `rank 1 keeps 1 other rank waiting" in markdown
+    run = peakline("diff", place / "healthy", place / "faulty", "--allocator", "cpu")
+    assert run.code == 2
+    assert "--allocator is of one of its 2 ranks: choose it with --host-before" in run.err

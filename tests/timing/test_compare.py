@@ -9,7 +9,7 @@ from tests.each_row import each_row
 from tests.timing.traces import GPU, HOST_PLANE, profile_of
 
 import peakline
-from peakline.compare.time import _chance, compare_time, time_state
+from peakline.compare.time import chance_of, compare_time, time_state
 from peakline.timing.step_breakdown import step_times
 from peakline.timing.steps.facts import step_facts_of
 from peakline.timing.steps.variation import (
@@ -167,7 +167,7 @@ def test_a_profile_that_tells_nothing_about_time():
     ],
 )
 def test_the_chance_of_a_difference(one, other, expected):
-    result = _chance(np.array(one), np.array(other))
+    result = chance_of(np.array(one), np.array(other))
     assert result == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 

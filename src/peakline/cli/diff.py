@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 import peakline
-from peakline import compare, document, findings, render, timing
+from peakline import compare, document, findings, render
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
+from peakline.cli.ranks import Readers, is_job, job_answer, of_one_rank, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import InputError, UnforeseenError, UsageError, faults_of
+from peakline.jobs.compared import JobDiff
 from peakline.memory.allocator_names import recorded_name
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.repository import only_file
-from peakline.repository.names import listing
-from peakline.safe_text import markdown_code
 
 if TYPE_CHECKING:
     from peakline.repository import Session
@@ -34,6 +35,8 @@ _NUMBER = re.compile(r"(\d+)")
     peakline diff before.xplane.pb after.xplane.pb
     # two sessions of a log directory
     peakline diff logs logs --session-before first
+    # two jobs of many ranks
+    peakline diff monday/ tuesday/
     # for a pull request
     peakline diff before.xplane.pb after.xplane.pb --markdown
 """,
@@ -59,6 +62,7 @@ _NUMBER = re.compile(r"(\d+)")
 @click.option("--markdown", is_flag=True, help="Print Markdown, fit for a pull request.")
 @strict_option
 @max_unpacked_option
+@readers_options
 def diff(
     before: str,
     after: tuple[str, ...],
@@ -67,6 +71,7 @@ def diff(
     session_after: str | None,
     host_before: str | None,
     host_after: str | None,
+    readers: Readers,
     *,
     json: bool,
     markdown: bool,
@@ -76,6 +81,9 @@ def diff(
     """Show what changed between two profiles, or over a series.
 
     What changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings.
+
+    Of two jobs, sessions of several hosts or folders with a profile for each rank, it is one
+    answer for all ranks, and which changed otherwise than the others.
 
     Of more than two profiles the first is compared with the last, and what grows over all of them
     is a finding.
@@ -95,8 +103,10 @@ def diff(
         for place in range(len(paths))
     ]
     sessions = [reading.find(path) for reading, path in zip(readings, paths, strict=True)]
-    if len(paths) == 2 and not any(isinstance(one, str) for one in sessions):
-        _diff_hosts(paths, readings, sessions, allocator, json=json, markdown=markdown)
+    jobs = [one for one in sessions if is_job(one)]
+    if len(paths) == len(jobs) == 2:
+        of_one_rank(paths[0], jobs[0], {"allocator": allocator}, "--host-before")
+        _diff_jobs(paths, readings, jobs, readers, json=json, markdown=markdown)
         return
     states = []
     for place, (path, reading, result) in enumerate(zip(paths, readings, sessions, strict=True)):
@@ -121,39 +131,27 @@ def diff(
     print_warnings(one for one in every if one.kind not in {findings.NOTHING, findings.NO_STEPS})
 
 
-def _diff_hosts(
+def _diff_jobs(
     paths: list[str],
     readings: list[Reading],
-    sessions: list[str | Session],
-    allocator: str | None,
+    sessions: Sequence[Session],
+    readers: Readers,
     *,
     json: bool,
     markdown: bool,
 ) -> None:
-    """Compare each host of two sessions with itself."""
-    both = []
-    for path, reading, session in zip(paths, readings, sessions, strict=True):
-        states, steps = {}, []
-        for file in () if isinstance(session, str) else session.hosts():
-            with faults_of(file.path), reading.open_file(file.path, path) as profile:
-                states[file.host] = compare.profile_state(profile, with_time=allocator is None)
-                if (own := timing.host_steps_of(profile)) is not None:
-                    steps.append((file.host, own))
-        both.append(compare.HostStates(states, compare.straggler_of(steps)))
-    result = compare.compare_hosts(*both, allocator=allocator)
-    if not result.hosts:
-        before, after = (listing(list(one.states)) for one in both)
-        raise UsageError(
-            f"the sessions have no host in common: choose with --host-before ({before}) and "
-            f"--host-after ({after}), or record with the same worker_name= in each run (PyTorch)"
-        )
+    """Compare all ranks of two jobs."""
+    before, after = (
+        job_answer(session, reading, readers)
+        for session, reading in zip(sessions, readings, strict=True)
+    )
+    result = JobDiff(before, after)
     if json:
-        print_json(result.as_json())
+        print_json(document.job_diff_document(result, *paths))
     elif markdown:
-        for host, one in result.hosts.items():
-            print(f"## {markdown_code(host)}\n\n{render.comparison_markdown(one)}", end="")
+        print(render.job_diff_markdown(result, *paths), end="")
     else:
-        terminal.print_hosts_diff(result)
+        terminal.print_job_diff(result, *paths)
 
 
 def _in_folder(path: str) -> list[str]:

@@ -63,17 +63,18 @@ def is_job(result: str | Session) -> TypeGuard[Session]:
     return len(newest_of_workers([(file.host,) for file in result.hosts()])) > 1
 
 
-def of_one_rank(path: str, session: Session, options: Mapping[str, object]) -> None:
+def of_one_rank(
+    path: str, session: Session, options: Mapping[str, object], choose: str = "--rank or --host"
+) -> None:
     """UsageError where an option is given that is of one rank; ``options`` are their values by
-    name.
+    name, ``choose`` is what chooses one.
     """
     given = [f"--{name}" for name, value in options.items() if value not in (None, (), False)]
     if given:
         many = len(session.hosts())
         verb = "is" if len(given) == 1 else "are"
         raise UsageError(
-            f"{path}: {', '.join(given)} {verb} of one of its {many} ranks: choose it with --rank "
-            "or --host"
+            f"{path}: {', '.join(given)} {verb} of one of its {many} ranks: choose it with {choose}"
         )
 
 

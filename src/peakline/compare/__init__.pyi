@@ -1,8 +1,5 @@
 from peakline.compare.comparison import compare_profiles as compare_profiles
 from peakline.compare.comparison import profile_state as profile_state
-from peakline.compare.comparison import HostStates as HostStates
-from peakline.compare.comparison import compare_hosts as compare_hosts
-from peakline.compare.comparison import straggler_of as straggler_of
 from peakline.compare.programs import with_programs as with_programs
 from peakline.compare.series import series_of as series_of
 from peakline.compare.state import MemoryState as MemoryState

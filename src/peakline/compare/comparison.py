@@ -1,4 +1,4 @@
-"""Two profiles, or two sessions of several hosts, side by side: what changed, for every face."""
+"""Two profiles side by side: what changed, for every face."""
 
 from __future__ import annotations
 
@@ -6,100 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peakline import timing
 from peakline.compare.memory import compare
 from peakline.compare.programs import compare_programs, program_states
 from peakline.compare.rows import signed_size, signed_time
 from peakline.compare.state import state_of
 from peakline.compare.time import compare_time, time_state
-from peakline.findings.kinds.straggler import of_hosts
 from peakline.findings.memory_answer import answer_memory
-from peakline.findings.ranking import is_worse
-from peakline.repository.names import newest_of_workers
 from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
 from peakline.text import allocator_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
 
     from peakline.compare.memory import MemoryDiff
     from peakline.compare.programs import ProgramDiff
     from peakline.compare.state import MemoryState, ProgramState
     from peakline.compare.time import TimeDiff, TimeState
-    from peakline.findings.finding import Finding
     from peakline.tables import Profile, ProfileWarning
-    from peakline.timing.steps.stragglers import HostSteps
-
-
-@dataclass(frozen=True, eq=False)
-class HostStates:
-    """What is compared of a session, by host; ``straggler`` is the finding about its hosts."""
-
-    states: Mapping[str, ProfileState]
-    straggler: Finding | None
-
-
-@dataclass(frozen=True, eq=False)
-class HostsComparison:
-    """The comparisons of the hosts that both sessions have, by name; ``only_before`` and
-    ``only_after`` are the others. ``straggler`` is the finding of each session, None without one.
-    """
-
-    hosts: Mapping[str, Comparison]
-    only_before: tuple[str, ...]
-    only_after: tuple[str, ...]
-    straggler: tuple[Finding | None, Finding | None]
-
-    def findings(self, which: str) -> list[Finding]:
-        """The straggler, where it is ``new``, ``gone`` or ``worse``."""
-        before, after = self.straggler
-        is_same = (
-            before is not None
-            and after is not None
-            and before.evidence["device"] == after.evidence["device"]
-        )
-        if which == "worse":
-            return [after] if is_same and before and after and is_worse(before, after) else []
-        chosen = after if which == "new" else before
-        return [] if chosen is None or is_same else [chosen]
-
-    def as_json(self) -> dict[str, object]:
-        """What ``peakline diff --json`` prints of sessions of several hosts."""
-        return {
-            "hosts": [{"host": host, **result.as_json()} for host, result in self.hosts.items()],
-            "only_before": list(self.only_before),
-            "only_after": list(self.only_after),
-            "findings": {
-                which: [finding.as_json() for finding in self.findings(which)]
-                for which in ("new", "gone", "worse")
-            },
-        }
-
-
-def straggler_of(hosts: list[tuple[str, HostSteps]]) -> Finding | None:
-    """The finding about the hosts of one session."""
-    hosts = newest_of_workers(hosts)
-    longer = timing.longer_host(hosts)
-    return None if longer is None else of_hosts(longer, len(hosts))
-
-
-def compare_hosts(
-    before: HostStates, after: HostStates, *, allocator: str | None = None
-) -> HostsComparison:
-    """What changed of each host; raises NotFoundError if no profile has the allocator."""
-    common = [host for host in before.states if host in after.states]
-    return HostsComparison(
-        {
-            host: compare_profiles(before.states[host], after.states[host], allocator=allocator)
-            for host in common
-        },
-        tuple(host for host in before.states if host not in after.states),
-        tuple(host for host in after.states if host not in before.states),
-        (before.straggler, after.straggler),
-    )
 
 
 _NAMES = (

@@ -44,7 +44,7 @@ class OpOwn:
     op: str
     op_type: str
     own_ps: int
-    runs: int
+    runs: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -403,7 +403,7 @@ def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
     """What changed from ``before`` to ``after``; None where neither has anything about time."""
     if before.is_empty and after.is_empty:
         return None
-    chance = _chance(before.walls, after.walls)
+    chance = chance_of(before.walls, after.walls)
     parts: tuple[PartChange, ...] = ()
     if before.steps and after.steps:
         result = (
@@ -464,7 +464,7 @@ def _key(finding: Finding) -> tuple[str, ...]:
     return finding.kind, *(stem_of(name) if isinstance(name, str) else "" for name in about)
 
 
-def _chance(one: AnyArray, other: AnyArray) -> float | None:
+def chance_of(one: AnyArray, other: AnyArray) -> float | None:
     """The p-value of the two-sided Mann-Whitney U test, by its normal approximation.
 
     With the corrections for continuity and for ties (Mann and Whitney 1947; Lehmann 1975, 1.2).

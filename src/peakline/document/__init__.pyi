@@ -9,6 +9,7 @@ from peakline.document.hosts import hosts_text as hosts_text
 from peakline.document.hosts import straggler_text as straggler_text
 from peakline.document.check import job_check_document as job_check_document
 from peakline.document.job import job_document as job_document
+from peakline.document.job_diff import job_diff_document as job_diff_document
 from peakline.document.job_members import member_lines as member_lines
 from peakline.document.job_fit import job_fit_document as job_fit_document
 from peakline.document.job_tables import job_ops_rows as job_ops_rows

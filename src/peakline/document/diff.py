@@ -9,7 +9,7 @@ from peakline.compare.comparison import Comparison
 from peakline.compare.memory import AllocatorDiff
 from peakline.compare.rows import GroupDiff, RateDiff, signed_size, signed_time
 from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
-from peakline.compare.time import TimeDiff
+from peakline.compare.time import OpChange, TimeDiff
 from peakline.document.limits import GROWS
 from peakline.document.live import NOT_KNOWN
 from peakline.document.model import Row, Table, columns_of, more_text
@@ -340,11 +340,15 @@ def _parts(diff: TimeDiff) -> Table:
 
 
 def _ops(diff: TimeDiff) -> Table:
+    each = "per step" if diff.by_step else "in the whole profile"
+    return ops_table(f"ops whose self time changed most, {each}", diff.ops, _ROWS)
+
+
+def ops_table(title: str, ops: Sequence[OpChange], most: int) -> Table:
+    """The first ``most`` of ops that changed."""
     rows = [
         (signed_time(one.delta_ps), one.before_ps, one.after_ps, one.side, one.op, one.text)
-        for one in diff.ops[:_ROWS]
+        for one in ops[:most]
     ]
     columns = columns_of(change="signed", before="ps", after="ps", on="", op="name", **_HAPPENED)
-    each = "per step" if diff.by_step else "in the whole profile"
-    rest = (len(diff.ops) - _ROWS,) if len(diff.ops) > _ROWS else ()
-    return Table(f"ops whose self time changed most, {each}", columns, rows, rest)
+    return Table(title, columns, rows, (len(ops) - most,) if len(ops) > most else ())

@@ -17,7 +17,7 @@ from peakline.document.job_members import (
     warnings_of,
 )
 from peakline.document.job_memory import memory_document, memory_line, memory_lines
-from peakline.document.model import Column, Table
+from peakline.document.model import Column, Table, capital
 from peakline.findings.finding import SEVERITIES
 from peakline.jobs.answer import JobAnswer, Root
 from peakline.jobs.causes import (
@@ -237,7 +237,7 @@ def root_finding(answer: JobAnswer, root: Root) -> dict[str, Any]:
         "title": title,
         "evidence": document | {"differences": []},
         "rows": document["differences"],
-        "suggestion": " ".join(more),
+        "suggestion": " ".join(f"{capital(line).rstrip('.')}." for line in more),
     }
 
 

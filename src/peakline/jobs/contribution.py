@@ -28,6 +28,7 @@ from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.joins import summed
 from peakline.tables.rank_facts import RankFacts
+from peakline.text import without_address
 from peakline.timing.collectives import CollectiveRows
 from peakline.timing.step_breakdown import PARTS, StepTimes
 from peakline.timing.steps.heat import FUNCTION, OP, step_work_of
@@ -498,14 +499,16 @@ def _work(profile: Profile, device: int) -> Work:
         chosen = [k for k in order if work.names[k] not in left_out]
         is_cut |= len(chosen) > _NAMES
         chosen = chosen[:_NAMES]
+        rows: dict[str, int] = {}
         place = np.full(len(work.names), -1)
-        place[chosen] = np.arange(len(chosen))
+        for k in chosen:
+            place[k] = rows.setdefault(without_address(work.names[k]), len(rows))
         mine = np.flatnonzero(place[work.row] >= 0)
         where = place[work.row[mine]], work.step[mine]
         for cells, values in ((ps, work.ps), (count, work.count)):
-            cells.append(np.zeros((len(chosen), steps), np.int64))
-            cells[-1][where] = values[mine]
-        own = [work.names[k] for k in chosen]
+            cells.append(np.zeros((len(rows), steps), np.int64))
+            np.add.at(cells[-1], where, values[mine])
+        own = [*rows]
         names += own
         side += (
             ["function"] * len(own)
@@ -545,11 +548,14 @@ def _ops(profile: Profile) -> Ops:
 
 def _most(names: Names, ps: Int64Array, count: Int64Array) -> Iterator[tuple[str, int, int]]:
     """Those that take most time by name, with what equal names take together."""
-    used, place = np.unique(names.codes, return_inverse=True)
-    total, often = summed(place, ps, used.size), summed(place, count, used.size)
+    used, code = np.unique(names.codes, return_inverse=True)
+    rows: dict[str, int] = {}
+    texts = (names.values[one] if one >= 0 else "" for one in used.tolist())
+    place = np.array([rows.setdefault(without_address(one), len(rows)) for one in texts], np.int64)
+    total, often = (summed(place[code], values, len(rows)) for values in (ps, count))
+    named = [*rows]
     for k in np.argsort(-total, kind="stable")[:_OPS].tolist():
-        code = int(used[k])
-        yield names.values[code] if code >= 0 else "", int(total[k]), int(often[k])
+        yield named[k], int(total[k]), int(often[k])
 
 
 def _shapes(

@@ -14,13 +14,21 @@ from peakline.compare.comparison import Comparison, ProfileState
 from peakline.compare.series import Series
 from peakline.compare.state import MemoryState
 from peakline.document.check import behind, checks_table, largest, name_of, outcome
-from peakline.document.diff import findings_of, memory_parts, time_part
+from peakline.document.diff import Part, findings_of, memory_parts, time_part
+from peakline.document.job import headline
+from peakline.document.job_diff import (
+    job_diff_findings,
+    job_diff_headline,
+    job_diff_lines,
+    job_diff_parts,
+)
 from peakline.document.model import Column, Row, Table, capital, text_of
 from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
+from peakline.jobs.compared import JobDiff
 from peakline.safe_text import markdown_code as code
 from peakline.safe_text import markdown_text as html
-from peakline.text import size_text
+from peakline.text import counted, size_text
 
 _SIGNS = {"pass": "✅", "fail": "❌", "not compared": "⚪"}
 _ROWS = 8
@@ -39,24 +47,10 @@ def comparison_markdown(result: Comparison, series: Series | None = None) -> str
     parts, more = memory_parts(result)
     parts += program_parts(result.programs)
     parts += [] if result.time is None else [time_part(result.time)]
-    rows = [
-        (f"{one.label}{one.note}{where}", one.before, one.after, one.change)
-        for part in parts
-        for where in ["" if part.title == "time" else f", {code(part.title)}"]
-        for one in part.changes
-        if one.after
-    ]
-    if rows:
-        lines += markdown_table(("", "Before", "After", "Change"), rows)
-    else:
-        lines.append("Neither memory nor time can be compared.")
+    lines += _figures(parts) or ["Neither memory nor time can be compared."]
     sides = (("before", result.before), ("after", result.after))
     notes = [f"{side}: {state.no_memory}" for side, state in sides if state.no_memory]
-    notes += [
-        note if part.title == "time" else f"{part.title}: {note}"
-        for part in parts
-        for note in part.notes
-    ]
+    notes += _notes(parts)
     notes += [more] if more else []
     lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
     for which in ("new", "worse"):
@@ -64,16 +58,63 @@ def comparison_markdown(result: Comparison, series: Series | None = None) -> str
             lines += _finding(which, finding)
     for finding in findings_of(result, "gone"):
         lines += ["", f"**Gone {finding.severity}**: {code(finding.title)}"]
-    for part in parts:
-        for table in part.tables:
-            name = "" if part.title == "time" else part.title
-            lines += _folded(f"{capital(table.title)}{' of ' if name else ''}", name, table)
+    lines += _behind(parts)
     if series is not None:
         lines += ["", f"Over all {len(series.paths)} profiles:"]
         for finding in series.findings:
             lines += _finding("grows", finding)
         lines += [] if series.growing else ["", "Nothing grows from each to the next."]
     return "\n".join(lines) + "\n"
+
+
+def job_diff_markdown(diff: JobDiff, before: str, after: str) -> str:
+    """Two jobs, ``before`` and ``after`` their paths, as `comparison_markdown` has two profiles."""
+    lines = ["### What changed", "", f"{capital(code(job_diff_headline(diff)))}", ""]
+    for side, path, answer in (("Before", before, diff.before), ("After", after, diff.after)):
+        ranks = counted(len(answer.job.firsts), "rank")
+        lines.append(f"- {side}: {code(path)}, job of {ranks}: {code(headline(answer))}")
+    lines += [f"- {code(line)}" for line in job_diff_lines(diff)]
+    parts = job_diff_parts(diff)
+    lines += ["", *_figures(parts)]
+    notes = _notes(parts)
+    lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
+    said = job_diff_findings(diff)
+    for one in said["new"]:
+        title = f"**New {one['severity']}**: {code(str(one['title']))}"
+        lines += ["", title, "", code(str(one["suggestion"]))]
+    for one in said["gone"]:
+        lines += ["", f"**Gone {one['severity']}**: {code(str(one['title']))}"]
+    return "\n".join([*lines, *_behind(parts)]) + "\n"
+
+
+def _figures(parts: Sequence[Part]) -> list[str]:
+    rows = [
+        (f"{one.label}{one.note}{where}", one.before, one.after, one.change)
+        for part in parts
+        for where in ["" if part.title == "time" else f", {code(part.title)}"]
+        for one in part.changes
+        if one.after
+    ]
+    return markdown_table(("", "Before", "After", "Change"), rows) if rows else []
+
+
+def _notes(parts: Sequence[Part]) -> list[str]:
+    return [
+        note if part.title == "time" else f"{part.title}: {note}"
+        for part in parts
+        for note in part.notes
+    ]
+
+
+def _behind(parts: Sequence[Part]) -> list[str]:
+    """The tables, each folded away."""
+    return [
+        line
+        for part in parts
+        for table in part.tables
+        for name in ["" if part.title == "time" else part.title]
+        for line in _folded(f"{capital(table.title)}{' of ' if name else ''}", name, table)
+    ]
 
 
 def _finding(which: str, finding: Finding) -> list[str]:

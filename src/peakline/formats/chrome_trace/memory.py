@@ -22,6 +22,7 @@ from peakline.formats.common.native_frames import is_allocation
 from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
+from peakline.text import without_address
 
 MOST_BYTES = 2**48
 """No device holds more: what processors can address is at most about that."""
@@ -37,8 +38,6 @@ _DEVICES = {
     20: "PrivateUse1",
 }  # fmt: skip
 """By the numbers of ``c10/core/DeviceType.h`` (pytorch/pytorch), which never change."""
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{1,16}(?=>)")
-"""Of an object in the name of a built-in function, another in each run."""
 _EMPTY = re.compile(r"<built-in (?:method|function) (?:new_)?empty\w* ")
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 
@@ -258,12 +257,8 @@ def oversize(memory: dict[str, AnyArray], capacities: Mapping[int, int]) -> dict
 
 def _ops(names: Names) -> Names:
     """Names that are the same in another run: ``<built-in method cat of type object>``."""
-    numbers, texts = names.grouped(_without_address)
+    numbers, texts = names.grouped(without_address)
     return Names(np.where(names.codes < 0, -1, numbers).astype(np.int32), texts)
-
-
-def _without_address(name: str) -> str:
-    return _ADDRESS.sub("", name)
 
 
 def _mapped(memory: dict[str, AnyArray]) -> tuple[BoolArray, Int64Array]:
@@ -346,5 +341,5 @@ def _frame(name: str | None) -> Frame:
         return LEFT_OUT
     match = _PYTHON.fullmatch(name)
     if match is None or len(match["line"]) > 9:
-        return _without_address(name), "", 0
+        return without_address(name), "", 0
     return match["function"], match["file"], int(match["line"])

@@ -1,7 +1,7 @@
 from peakline.render.terminal.capture import print_capture as print_capture
 from peakline.render.terminal.diff import print_checks as print_checks
 from peakline.render.terminal.diff import print_diff as print_diff
-from peakline.render.terminal.diff import print_hosts_diff as print_hosts_diff
+from peakline.render.terminal.diff import print_job_diff as print_job_diff
 from peakline.render.terminal.graph import print_graph as print_graph
 from peakline.render.terminal.job import print_job as print_job
 from peakline.render.terminal.job_memory import print_job_fit as print_job_fit

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peakline.compare.comparison import Comparison, HostsComparison
+from peakline.compare.comparison import Comparison
 from peakline.compare.series import Series
 from peakline.document.check import behind, checks_table, name_of, outcome
 from peakline.document.diff import Part as Compared
 from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
 from peakline.document.headline import diff_headline
+from peakline.document.job import MOST_FINDINGS, headline
+from peakline.document.job_diff import (
+    job_diff_findings,
+    job_diff_headline,
+    job_diff_lines,
+    job_diff_parts,
+)
 from peakline.document.job_members import Line
 from peakline.document.model import Fact, more_text
 from peakline.document.program_diff import program_parts
 from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.finding import Finding
+from peakline.jobs.compared import JobDiff
+from peakline.render.terminal.job import job_line
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -100,19 +109,31 @@ def print_diff(result: Comparison, series: Series | None = None) -> None:
     show(parts)
 
 
-def print_hosts_diff(result: HostsComparison) -> None:
-    """Print the difference of each host, then which hosts keep the others waiting."""
-    for place, (host, one) in enumerate(result.hosts.items()):
-        show(([""] if place else []) + [Text(f"host {host}", "bold")])
-        print_diff(one)
-    parts: list[Shown] = []
-    for side, hosts in (("before", result.only_before), ("after", result.only_after)):
-        if hosts:
-            parts += ["", Text(f"only {side}: {', '.join(hosts)}")]
-    for which in ("new", "worse", "gone"):
-        for finding in result.findings(which):
-            parts += _finding(which, finding, with_advice=which != "gone")
+def print_job_diff(diff: JobDiff, before: str, after: str) -> None:
+    """Print what changed between two jobs, on one screen however many ranks they have."""
+    parts: list[Shown] = [Text(job_diff_headline(diff), "bold", 2)]
+    for side, path, answer in (("before", before, diff.before), ("after", after, diff.after)):
+        job = job_line(answer.job, path)
+        parts.append(Text(f"{side:6}  {job}: {headline(answer)}", "dim", 8))
+    parts += [Text(line) for line in job_diff_lines(diff)]
+    for part in job_diff_parts(diff):
+        parts += _part(part)
+    said = job_diff_findings(diff)
+    for which in ("new", "gone"):
+        for one in said[which][:MOST_FINDINGS]:
+            parts += _shared(which, one)
+        if more := more_text(len(said[which]) - MOST_FINDINGS, f"{which} finding", ALL_IN_JSON):
+            parts.append(Text(more))
     show(parts)
+
+
+def _shared(which: str, finding: Mapping[str, Any]) -> Iterator[Shown]:
+    yield ""
+    title = f"{which}: {finding['severity']}: {finding['title']}"
+    style = "bold" if which == "gone" else severity_style(str(finding["severity"]))
+    yield Text(title, style, 2)
+    if which != "gone":
+        yield indented(Text(str(finding["suggestion"])))
 
 
 def _finding(which: str, finding: Finding, *, with_advice: bool) -> Iterator[Shown]:

@@ -55,9 +55,13 @@ def _head(answer: JobAnswer, path: str) -> list[Shown]:
 
 def job_head(job: Job, path: str, sentence: str) -> list[Shown]:
     """The first lines of what is said of a job: a sentence, and which job it is."""
+    return [Text(sentence, "bold", 2), Text(job_line(job, path), "dim", is_prose=False)]
+
+
+def job_line(job: Job, path: str) -> str:
+    """Which job it is."""
     form = job.profiles[0].format if job.profiles else ""
-    line = f"{one_line(path)} (job of {counted(len(job.firsts), 'rank')}, {form})"
-    return [Text(sentence, "bold", 2), Text(line, "dim", is_prose=False)]
+    return f"{one_line(path)} (job of {counted(len(job.firsts), 'rank')}, {form})"
 
 
 def _findings(answer: JobAnswer) -> list[Shown]:
