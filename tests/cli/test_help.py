@@ -31,6 +31,8 @@ SAMPLES = {
     "trace.json": "chrome_trace/noleak.pt.trace.json.gz",
     "graph.pb": "graph_def/frozen.pb",
     "dump": "xla_dump",
+    "monday": "jobs/ddp_host/healthy",
+    "tuesday": "jobs/ddp_host/faulty",
 }
 """What the names in the examples are here."""
 

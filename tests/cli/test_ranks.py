@@ -59,6 +59,17 @@ def test_a_report_says_which_rank_it_is_of(peakline, job, tmp_path):
     assert f"peakline report {job} -o {tmp_path}/a.html --rank 0" in text
 
 
+def test_a_report_is_of_all_ranks(peakline, job, tmp_path):
+    run = peakline("report", job, "-o", tmp_path / "a.html", "--title", "Two & two")
+    assert run.code == 0
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "<h1>Two &amp; two</h1>" in text
+    assert "2 ranks, chrome_trace" in text
+    run = peakline("report", job, "-o", tmp_path / "b.html", "--allocator", "cpu")
+    assert (run.code, "--allocator is of one of its" in run.err) == (2, True)
+    assert not (tmp_path / "b.html").exists()
+
+
 def test_a_rank_whose_file_says_another(peakline, tmp_path):
     put(tmp_path, "rank0.json", "rank2.json", content=trace(0))
     run = peakline("ops", tmp_path, "--rank", 2)

@@ -60,7 +60,7 @@ def test_every_verb_says_which_session_of_several_it_takes(peakline, sessions, t
     assert (run.code, run.err) == (0, "")
 
 
-def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, tmp_path):
+def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions):
     place = sessions / "tf2_multihost"
     names = "localhost_47507, localhost_56665\n"
     for words, choose in (
@@ -68,7 +68,6 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, 
         (("graph", place), "choose one with --host"),
         (("sql", place, "select 1"), "choose one with --host"),
         (("export", place, "--list"), "choose one with --host"),
-        (("report", place, "-o", tmp_path / "x.html"), "choose one with --host"),
         (("tool", "trace_viewer", place), "choose one with --host"),
         (("diff", place, sessions / "tf2_cnn"), "choose one with --host-before"),
         (("diff", sessions / "tf2_cnn", place), "choose one with --host-after"),

@@ -8,23 +8,17 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.each_row import each_row
+from tests.jobs.answering import answer_in
 from tests.jobs.simulated import SCENARIOS
 from tests.jobs.xspace_hosts import xspace_hosts
 
-import peakline
-from peakline import jobs
 from peakline.document.job import headline, job_document
-from peakline.repository import resolve_hosts
 
 NEAR = 0.05
 """A predicted step is as near to the true one (an answer is good within 0.1)."""
-
-
-def _sent(contribution):
-    """As another process gives it."""
-    return pickle.loads(pickle.dumps(contribution))  # noqa: S301 (our own)
 
 
 @pytest.fixture
@@ -37,11 +31,7 @@ def answered(tmp_path):
         scenario = SCENARIOS[name](ranks, **options)
         scenario = replace(scenario, form=form or scenario.form)
         truth = (scenario.healthy() if healthy else scenario).write(folder)
-        parts = []
-        for file in resolve_hosts(str(folder)).hosts():
-            with peakline.open(file.path) as profile:
-                parts.append((file.host, _sent(jobs.contribution_of(profile))))
-        return jobs.answer_of(parts), truth
+        return answer_in(folder), truth
 
     return answer
 
@@ -52,11 +42,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "jobs"
 def recorded(name, variant):
     """The answer about a recorded job, and what its own clocks say."""
     truth = json.loads((RECORDED / name / "truth.json").read_text())
-    parts = []
-    for file in resolve_hosts(str(RECORDED / name / variant)).hosts():
-        with peakline.open(file.path) as profile:
-            parts.append((file.host, _sent(jobs.contribution_of(profile))))
-    return jobs.answer_of(parts), truth
+    return answer_in(RECORDED / name / variant), truth
 
 
 @each_row(
@@ -220,16 +206,22 @@ def test_a_collective_that_a_rank_skips_is_no_lost_record(answered):
     assert answer.missed == []
 
 
+@each_row("name", ["tensor_data", "pipeline_stage", "skewed_clocks"])
+def test_a_step_is_own_work_waiting_and_transfers(answered, name):
+    """Each moment once, also where several collectives are open at a time."""
+    answer, _ = answered(name, 8)
+    times, work = answer.times, np.nanmean(answer.work.work_ps, axis=1)
+    assert (times.waiting >= 0).all()
+    assert (times.transfer >= 0).all()
+    assert times.waiting + times.transfer + work == pytest.approx(times.step, rel=1e-9)
+
+
 def test_without_marks_of_steps_nobody_says_why(tmp_path):
     truth = SCENARIOS["slow_rank"](8, seed=7).write(tmp_path)
     for path in tmp_path.iterdir():
         text = gzip.decompress(path.read_bytes()).replace(b"ProfilerStep#", b"Thing")
         path.write_bytes(gzip.compress(text))
-    parts = []
-    for file in resolve_hosts(str(tmp_path)).hosts():
-        with peakline.open(file.path) as profile:
-            parts.append((file.host, jobs.contribution_of(profile)))
-    answer = jobs.answer_of(parts)
+    answer = answer_in(tmp_path)
     assert (answer.job.steps, answer.roots) == ({}, ())
     (rank,) = truth.root.ranks
     assert headline(answer).startswith(f"rank {rank} comes last to ")
@@ -245,10 +237,6 @@ def test_a_contribution_is_small(answered):
 
 def test_a_slow_host_of_many_devices_is_one_root(tmp_path):
     truth = xspace_hosts(tmp_path, 6, slow=3)
-    parts = []
-    for file in resolve_hosts(str(tmp_path)).hosts():
-        with peakline.open(file.path) as profile:
-            parts.append((file.host, _sent(jobs.contribution_of(profile))))
-    root = job_document(jobs.answer_of(parts))["time"]["root"]
+    root = job_document(answer_in(tmp_path))["time"]["root"]
     assert (root["title"], root["cause"]) == ("host-0003", "slower_device")
     assert root["step_without_ps"] == pytest.approx(truth.without_ps, rel=0.06)

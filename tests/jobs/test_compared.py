@@ -8,23 +8,14 @@ from pathlib import Path
 import pytest
 from tests.each_row import each_row
 from tests.jobs import snapshots
+from tests.jobs.answering import answer_in
 from tests.jobs.simulated import SCENARIOS
 
-import peakline
-from peakline import jobs, repository
 from peakline.document.job_diff import job_diff_document, job_diff_headline, job_diff_lines
 from peakline.jobs.compared import JobDiff
 
 MS = 10**9
 MIB = 1 << 20
-
-
-def answer_in(folder):
-    parts = []
-    for file in repository.resolve_hosts(str(folder)).hosts():
-        with peakline.open(file.path) as profile:
-            parts.append((file.host, jobs.contribution_of(profile)))
-    return jobs.answer_of(parts)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import io
 import re
 from html.parser import HTMLParser
 
-from peakline.report import write_report
+from peakline.report import write_job_report, write_report
 
 _VOID = {"br", "wbr", "meta", "col", "hr", "link"}
 
@@ -106,6 +106,13 @@ def report_of(profile, **options):
     """The report of a profile as a `Document`."""
     file = io.BytesIO()
     write_report(profile, file, **options)
+    return Document(file.getvalue())
+
+
+def job_report_of(answer, path, **options):
+    """The report of a job as a `Document`."""
+    file = io.BytesIO()
+    write_job_report(answer, file, path, **options)
     return Document(file.getvalue())
 
 

@@ -15,7 +15,7 @@ SAMPLES = [
     "programs/leak_list_healthy.xplane.pb.gz", "sessions/tf2_two_devices", "sessions/jax_cpu",
     "memory_log/tf1_control_flow.log.gz", "memory_log/session_default_allocator.log.gz",
     "oom_report/tf_bfc_oom.log.gz", "pprof/device_memory.pprof.pb.gz",
-    "run_metadata/tf1_grpc.pb.gz",
+    "run_metadata/tf1_grpc.pb.gz", "jobs/ddp_host/faulty", "jobs/ddp_fat/faulty",
 ]  # fmt: skip
 
 
@@ -51,7 +51,8 @@ def test_the_policy_allows_its_own_style_and_nothing_else(read, name):
 def test_it_has_a_language_a_title_landmarks_and_headings_in_order(read, name):
     page, _ = read(name)
     assert page.all("html")[0][0]["lang"] == "en"
-    assert page.texts("title")[0].startswith("Profile report: ")
+    kind = "Job" if name.startswith("jobs/") else "Profile"
+    assert page.texts("title")[0].startswith(f"{kind} report: ")
     assert [len(page.all(name)) for name in ("header", "main", "footer")] == [1, 1, 1]
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1

@@ -419,13 +419,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def ranks_table(answer: JobAnswer) -> Table | None:
-    """The ranks as rows: all of few, of many those that differ; None where there is one."""
+def ranks_table(answer: JobAnswer, most: int = MOST_RANKS) -> Table | None:
+    """The ranks as rows: all where there are at most ``most``, else those that differ; None where
+    there is one.
+    """
     members = answer.job.members
     if len(members) < 2:
         return None
     shown = list(range(len(members)))
-    if len(members) > MOST_RANKS:
+    if len(members) > most:
         shown = _differing(answer)
     rows = [_row(answer, number) for number in shown]
     more = len(members) - len(shown)

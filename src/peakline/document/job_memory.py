@@ -261,13 +261,15 @@ _RANK_COLUMNS = (
 )  # fmt: skip
 
 
-def peaks_table(memory: JobMemory) -> Table | None:
-    """The ranks as rows: all of few; of many those that stand out, the fullest and the emptiest."""
+def peaks_table(memory: JobMemory, most: int = MOST_RANKS) -> Table | None:
+    """The ranks as rows: all where there are at most ``most``; else those that stand out, the
+    fullest and the emptiest.
+    """
     many = len(memory.members)
     if many < 2:
         return None
     places: Sequence[int] = range(many)
-    if many > MOST_RANKS:
+    if many > most:
         ends = [memory.fullest, *memory.apart, memory.emptiest]
         places = list(dict.fromkeys(ends))[:MOST_RANKS]
     rows = [_peak_row(memory, place) for place in places]

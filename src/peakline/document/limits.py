@@ -57,6 +57,8 @@ PARTS = Most(notebook=6)
 SESSIONS = Most(notebook=20)
 HOSTS = Most(notebook=40)
 NOTES = Most(notebook=10)
+RANKS = Most(report=256)
+"""Ranks of a job as rows."""
 ANSWER_ROWS = Most(notebook=10)
 ANSWER_COLUMNS = Most(notebook=12)
 
@@ -77,6 +79,8 @@ SESSION_FINDINGS, SESSION_HOSTS = 3, 12
 TIMELINE_FINDINGS = 12
 """Rows of a finding that the timeline marks."""
 HEAT_ROWS = 24
+HEAT_RANKS, HEAT_STEPS = 64, 100
+"""Rows and columns of the heat map in a job's report."""
 LITTLE = 0.005
 """A change below this share is neither good nor bad."""
 GROWS = 1e-3

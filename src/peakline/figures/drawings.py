@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peakline.figures.composition import peak_icicle
 from peakline.figures.free_memory import fragmentation
+from peakline.figures.job_ranks import rank_peaks, rank_times
 from peakline.figures.lifetimes import largest_buffers
 from peakline.figures.over_time import memory_over_time
 from peakline.figures.steps_growth import churn, growth_per_step
@@ -26,5 +27,7 @@ __all__ = [
     "memory_over_time",
     "op_stats",
     "peak_icicle",
+    "rank_peaks",
+    "rank_times",
     "step_breakdown",
 ]

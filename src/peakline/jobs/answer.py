@@ -211,17 +211,20 @@ class JobAnswer:
 
     @cached_property
     def _exposed(self) -> tuple[Int64Array, Int64Array]:
-        """Of each row of the collectives what nothing else ran beside: until the last member came,
-        and after.
+        """Of each row of the collectives what its member spends in it with nothing else running:
+        until the last member came, and after. Time in several at once is of the first.
         """
         paired, rows = self.paired, self.paired.rows
-        exposed = np.zeros(rows.member.size, np.int64)
+        before, whole = (np.zeros(rows.member.size, np.int64) for _ in range(2))
         for number, member in enumerate(self.job.members):
-            exposed[rows.of(number)] = member.calls.worked_arrive - member.calls.worked_end
-        exposed = np.maximum(exposed + paired.end - paired.arrive, 0)
-        known = paired.transfer >= 0
-        after = np.where(known, np.minimum(exposed, paired.transfer), exposed)
-        return exposed - after, after
+            mine, calls = rows.of(number), member.calls
+            # Places by how long the member had not worked until then.
+            begin = calls.arrive - calls.worked_arrive
+            end = np.maximum(calls.end - calls.worked_end, begin)
+            transfer = paired.transfer[mine]
+            came = np.where(transfer >= 0, np.maximum(end - transfer, begin), begin)
+            before[mine], whole[mine] = _first_to(begin, came), _first_to(begin, end)
+        return before, whole - before
 
     @cached_property
     def last(self) -> tuple[int, int, int] | None:
@@ -254,6 +257,13 @@ class JobAnswer:
             return None
         total = float(np.nansum(self.times.step))
         return float(np.nansum(values)) / total if total else None
+
+
+def _first_to(begin: Int64Array, end: Int64Array) -> Int64Array:
+    """What each interval has that none before it has; they are ordered by their begin."""
+    until = np.maximum.accumulate(end)
+    known = np.concatenate([begin[:1], until[:-1]])
+    return np.asarray(np.maximum(end - np.maximum(begin, known), 0))
 
 
 def _worth(root: Root) -> float:

@@ -23,6 +23,7 @@ from peakline.tables import Profile
 
 if TYPE_CHECKING:
     from peakline.figures.look import Drawing
+    from peakline.jobs.answer import JobAnswer
 
 
 MOST_BYTES = 500_000
@@ -38,9 +39,14 @@ class Drawings:
         """Figures whose drawing would have made the page too large."""
 
     def figure(
-        self, name: str, profile: Profile, title: str, equivalent: Markup | None, **options: Any
+        self,
+        name: str,
+        source: Profile | JobAnswer,
+        title: str,
+        equivalent: Markup | None,
+        **options: Any,
     ) -> Markup | None:
-        """The figure ``name`` of `peakline.figures`.
+        """The figure ``name`` of `peakline.figures`, of a profile or a job.
 
         ``equivalent`` is the same as a table, folded below it. Where there is nothing to draw only
         the table is left.
@@ -48,7 +54,7 @@ class Drawings:
         # A report without figures takes none of what draws them.
         from peakline.figures import drawings
 
-        drawn: Drawing | None = getattr(drawings, name)(profile, **options)
+        drawn: Drawing | None = getattr(drawings, name)(source, **options)
         if drawn is None:
             return equivalent
         label = f"{title}. {drawn.description}"

@@ -58,6 +58,11 @@ def mark(kind: str) -> Markup:
     )
 
 
+def badge(severity: str) -> Markup:
+    """A severity in a word, with its sign."""
+    return tag("span", mark(severity), _WORDS[severity], class_=f"badge {severity}")
+
+
 def _finding(context: Context, one: Priority, *, alone: bool) -> Markup:
     """One finding: title, what to do, the numbers, the rows."""
     finding = one.finding
@@ -69,11 +74,10 @@ def _finding(context: Context, one: Priority, *, alone: bool) -> Markup:
     if title.startswith(_LOWER):
         title = capital(title)
     severity = finding.severity if finding.severity in SEVERITIES else "info"
-    badge = tag("span", mark(severity), _WORDS[severity], class_=f"badge {severity}")
     where = None if alone or not allocator else tag("p", "Allocator ", code(named(allocator)))
     return tag(
         "article",
-        tag("h3", badge, " ", title),
+        tag("h3", badge(severity), " ", title),
         where,
         tag("p", tag("strong", "What to do. "), finding.suggestion, class_="advice"),
         *_evidence(context, finding, one.about),

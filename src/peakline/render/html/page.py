@@ -33,7 +33,8 @@ from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.findings.time_answer import NO_STEPS, answer_time
 from peakline.graph.scopes.graphs import default_graph, scoped_graph
 from peakline.graph.summary import summarize_graphs
-from peakline.render.html import programs
+from peakline.jobs.answer import JobAnswer
+from peakline.render.html import job, programs
 from peakline.render.html.context import Context, Drawings, Part
 from peakline.render.html.findings import findings, in_order
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
@@ -243,6 +244,28 @@ def write_report(
     file.write(_page(context, title, command).encode())
 
 
+def write_job_report(
+    answer: JobAnswer,
+    file: BinaryIO,
+    path: str,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+) -> None:
+    """Write the report of a job of many ranks to ``file`` as UTF-8; ``path`` is where its profiles
+    are, the others are as those of `write_report`. The same job gives the same bytes. Raises
+    OSError where ``file`` cannot be written.
+    """
+    heading = clip(title or PurePath(path).name or path, 300)
+    sections = job.sections(answer, path, command)
+    forms = ", ".join(dict.fromkeys(one.format for one in answer.job.profiles))
+    of = f", {counted(len(answer.job.firsts), 'rank')}, {forms}"
+    header = _header("Job report", heading, code(path, 1000), of)
+    entries = [(name, title) for name, title, _ in sections]
+    body = [part for _, _, part in sections]
+    file.write(_document("Job report", heading, header, entries, body).encode())
+
+
 def _page(context: Context, title: str | None, command: str | None) -> Markup:
     parts = parts_of(context)
     alone = len(context.answer.allocators) == 1
@@ -272,16 +295,29 @@ def _page(context: Context, title: str | None, command: str | None) -> Markup:
     entries += [(name, title) for name, title, part in others if part is not None]
     entries.append(("method", "How these numbers were made"))
     heading = clip(title or PurePath(context.profile.path).name or context.profile.path, 300)
+    profile = context.profile
+    facts = clip(profile_text(profile, moment=context.is_moment), 200)
+    header = _header("Profile report", heading, code(profile.path, 1000), f", {facts}")
+    return _document("Profile report", heading, header, entries, body)
+
+
+def _document(
+    kind: str,
+    heading: str,
+    header: Markup,
+    entries: Sequence[tuple[str, str]],
+    body: Sequence[Child],
+) -> Markup:
     return join(
         [
             Markup("<!DOCTYPE html>\n"),
             tag(
                 "html",
-                _head(heading),
+                _head(f"{kind}: {heading}"),
                 tag(
                     "body",
                     tag("a", "Skip to the report", href="#main", class_="skip"),
-                    _header(context, heading),
+                    header,
                     _contents(entries),
                     patterns(),
                     tag("main", *body, id="main"),
@@ -308,19 +344,14 @@ def _head(heading: str) -> Markup:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"Profile report: {heading}"),
+        tag("title", heading),
         Markup(f"<style>{style}</style>"),
     )
 
 
-def _header(context: Context, heading: str) -> Markup:
-    profile = context.profile
-    facts = clip(profile_text(profile, moment=context.is_moment), 200)
+def _header(kind: str, heading: str, *of: Child) -> Markup:
     return tag(
-        "header",
-        tag("p", "Profile report", class_="kind"),
-        tag("h1", heading),
-        tag("p", code(profile.path, 1000), ", ", facts, class_="of"),
+        "header", tag("p", kind, class_="kind"), tag("h1", heading), tag("p", *of, class_="of")
     )
 
 
