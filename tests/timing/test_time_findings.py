@@ -18,13 +18,10 @@ import peakline
 from peakline.api import Profile
 from peakline.findings.finding import Finding
 from peakline.findings.kinds import input_bound
-from peakline.findings.kinds.straggler import of_hosts
 from peakline.findings.ranking import priorities
 from peakline.findings.time_answer import answer_time
 from peakline.schema import XSpace
 from peakline.timing.steps.facts import PARTS
-from peakline.timing.steps.stragglers import HostStraggler
-from peakline.timing.steps.variation import Straggler
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PROGRAMS = DATA / "programs" / "time"
@@ -593,24 +590,6 @@ def test_an_op_that_runs_beside_others(beside, severity):
         "20% of the step time goes to work on strings: debug/StringFormat"
         + (much if beside == 60 else "")
     )
-
-
-def straggler(**more):
-    given = {
-        "name": "host b", "share": 0.2, "often": 0.9, "behind_ps": 10, "waited_ps": 8,
-        "evidence": "communication", "steps": 5,
-    }  # fmt: skip
-    return Straggler(**(given | more))
-
-
-def test_a_host_that_works_longer():
-    finding = of_hosts(HostStraggler(straggler(), 50), 3)
-    assert (finding.kind, finding.severity) == ("straggler", "warning")
-    assert finding.title == (
-        "host b works longer than the other 2 in 90% of the steps, and they wait for it: 20% of "
-        "the step time"
-    )
-    assert (finding.evidence["work_ps"], finding.evidence["gain_share"]) == (50, 0.2)
 
 
 STEP = "EagerLocalExecute: __inference_multi_step_on_iterator_9"

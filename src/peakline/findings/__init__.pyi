@@ -4,7 +4,6 @@ from peakline.findings.headline.memory import memory_headline as memory_headline
 from peakline.findings.headline.memory import savings_headline as savings_headline
 from peakline.findings.headline.time import graph_headline as graph_headline
 from peakline.findings.headline.time import time_headline as time_headline
-from peakline.findings.kinds.straggler import of_hosts as of_hosts
 from peakline.findings.memory_answer import NOTHING as NOTHING
 from peakline.findings.memory_answer import answer_memory as answer_memory
 from peakline.findings.memory_answer import failures_of as failures_of

@@ -30,13 +30,14 @@ from peakline.tables.joins import summed
 from peakline.tables.rank_facts import RankFacts
 from peakline.text import without_address
 from peakline.timing.collectives import CollectiveRows
+from peakline.timing.ops.host_devices import HostDevice, host_devices_of
 from peakline.timing.step_breakdown import PARTS, StepTimes
 from peakline.timing.steps.heat import FUNCTION, OP, step_work_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import NEVER, device_sets_of, host_sets_of
-from peakline.trace.events import DEVICE, trace_of
-from peakline.trace.intervals import Intervals, covered, without
+from peakline.trace.events import DEVICE, nesting_of, trace_of
+from peakline.trace.intervals import Intervals, covered, union, without
 from peakline.trace.op_inputs import inputs_of
 from peakline.trace.steps import step_places_of
 
@@ -366,45 +367,68 @@ def _participants(profile: Profile, times: StepTimes) -> tuple[Participant, ...]
     """One for the process; one for each device, where several take part in collectives."""
     rows = timing.collective_rows(profile)
     sets = {one.device.name: one for one in device_sets_of(profile)}
+    on_host = {one.name: one for one in host_devices_of(profile)}
     place = {name: number for number, name in enumerate(times.devices)}
     numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
-    apart = [number for number in numbers if number >= 0 and rows.devices[number] in sets]
+    apart = [
+        number
+        for number in numbers
+        if number >= 0 and (rows.devices[number] in sets or rows.devices[number] in on_host)
+    ]
     every = np.arange(rows.arrive.size)
     names = [rows.devices[number] for number in apart] or [*times.devices][:1]
     if not names:
         host = host_sets_of(profile)
         communication = host.get(Activity.COMMUNICATION, NEVER)
-        computes = host.get(Activity.HOST_OP, NEVER)
-        return (_participant(profile, times, -1, rows, every, "", communication, computes),)
+        waits = without(communication, host.get(Activity.HOST_OP, NEVER))
+        return (_participant(times, -1, rows, every, "", waits, _work(profile, -1)),)
     result = []
     for k, name in enumerate(names):
-        own = sets.get(name)
-        communication = NEVER if own is None else own.communication
-        computes = NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
         mine = np.flatnonzero(rows.device == apart[k]) if apart else every
         title = name if len(names) > 1 else ""
+        if name in on_host:
+            # It has no steps of its own, and its ops run on threads that others have, too. It waits
+            # in a rendezvous within the op, whose rest is work.
+            one, meets = on_host[name], union(rows.arrive[mine], rows.end[mine])
+            waits, work = without(meets, one.computes), _work_of(profile, one.events, times)
+            made = _participant(times, -1, rows, mine, title, waits, work)
+            steps = replace(made.steps, parts=_parts_of(made.steps, one, waits))
+            result.append(replace(made, steps=steps))
+            continue
+        own = sets.get(name)
+        communication = NEVER if own is None else own.communication
+        waits = without(
+            communication, NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
+        )
         # A device without steps has none of the host's.
         device = place.get(name, _NO_STEPS)
-        result.append(
-            _participant(profile, times, device, rows, mine, title, communication, computes)
-        )
+        work = _work(profile, device)
+        result.append(_participant(times, device, rows, mine, title, waits, work))
     return tuple(result)
 
 
 _NO_STEPS = -2
 
 
+def _parts_of(steps: Steps, device: HostDevice, waits: Intervals) -> Int64Array:
+    """What the steps of a device of a CPU go to; the host's are not its."""
+    result = np.zeros((steps.begin.size, len(PARTS)), np.int64)
+    for name, what in (("compute", device.computes), ("communication", waits)):
+        result[:, PARTS.index(name)] = covered(what, steps.begin, steps.end)
+    result[:, PARTS.index("unknown")] = steps.wall - result.sum(axis=1)
+    return result
+
+
 def _participant(
-    profile: Profile,
     times: StepTimes,
     device: int,
     rows: CollectiveRows,
     mine: Int64Array,
     name: str,
-    communication: Intervals,
-    computes: Intervals,
+    waits: Intervals,
+    work: Work,
 ) -> Participant:
-    own, waits = times.rows_of(device), without(communication, computes)
+    own = times.rows_of(device)
     steps = Steps(
         tuple(times.name[int(row)] or "" for row in own),
         times.step_id[own],
@@ -415,7 +439,7 @@ def _participant(
         worked(waits, times.start[own]),
         worked(waits, times.end[own]),
     )
-    return Participant(name, steps, _calls(rows, mine, steps, waits), _work(profile, device))
+    return Participant(name, steps, _calls(rows, mine, steps, waits), work)
 
 
 def _calls(rows: CollectiveRows, mine: Int64Array, steps: Steps, waits: Intervals) -> Calls:
@@ -523,6 +547,28 @@ def _work(profile: Profile, device: int) -> Work:
         *_shapes(profile, names, steps),
         is_cut,
     )
+
+
+def _work_of(profile: Profile, events: Int64Array, times: StepTimes) -> Work:
+    """The same of the ops at places in the trace, those of a device of a CPU: of the step in whose
+    time they begin, which threads of a pool do not say.
+    """
+    trace, rows = trace_of(profile), times.rows_of(-1)
+    own = events[activity_of(profile)[events] != Activity.COMMUNICATION]
+    begin = trace.start[own]
+    step = np.searchsorted(times.start[rows], begin, side="right") - 1
+    inside = (step >= 0) & (begin < np.append(times.end[rows], 0)[step])
+    own, step, steps = own[inside], step[inside], rows.size
+    used, row = np.unique(trace.name.codes[own], return_inverse=True)
+    ps, count = (np.zeros((used.size, steps), np.int64) for _ in range(2))
+    np.add.at(ps, (row, step), nesting_of(profile).own_ps[own])
+    np.add.at(count, (row, step), 1)
+    order = np.argsort(-ps.sum(axis=1), kind="stable")[:_NAMES]
+    names = tuple(trace.name.values[code] if code >= 0 else "" for code in used[order].tolist())
+    unknown, side = np.full(order.size, -1, np.int64), ("device",) * order.size
+    cut = used.size > order.size
+    shapes = ("",) * order.size
+    return Work(names, side, ps[order], count[order].astype(np.int32), unknown, shapes, cut)
 
 
 def _ops(profile: Profile) -> Ops:

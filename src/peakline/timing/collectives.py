@@ -19,6 +19,7 @@ from peakline.tables import Columns, Names, Profile
 from peakline.tables.event_rules import CollectiveStats, numbers_of
 from peakline.tables.joins import positions
 from peakline.tables.once import once
+from peakline.timing.ops.host_devices import RENDEZVOUS, device_name
 from peakline.timing.ops.stat_columns import OpStatColumns, op_stats_of
 from peakline.timing.ops.tpu import type_number, type_stats_of, types_of
 from peakline.timing.programs.collective_instructions import (
@@ -475,7 +476,6 @@ def _beside(profile: Profile, trace: Trace, event: Int64Array) -> BoolArray:
     return result
 
 
-_RENDEZVOUS = "Rendezvous"
 _KEY = re.compile(
     r"(?P<kind>[^{}]*?)\s*\w*Key\{.*?run_id=\D*?(?P<run>-?\d+), "
     r"global_devices=\[(?P<devices>[^\]]*)\].*?\bop_id=(?P<op>-?\d+)"
@@ -489,11 +489,11 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     The devices are added to ``devices``.
     """
     none = _Part(trace, np.zeros(0, np.int64))
-    if trace.source != "events" or trace.name.code_of(_RENDEZVOUS) < 0:
+    if trace.source != "events" or trace.name.code_of(RENDEZVOUS) < 0:
         return none
     wanted = frozenset(("name", "hlo_op", "program_id", "device_ordinal"))
     stats = OpStatColumns(profile.typed_stats(wanted))
-    meets = np.flatnonzero(trace.name.codes == trace.name.code_of(_RENDEZVOUS))
+    meets = np.flatnonzero(trace.name.codes == trace.name.code_of(RENDEZVOUS))
     codes = stats["name"].texts_at(trace.rows(meets))
     texts = stats["name"].texts
     keys = [_KEY.match(texts[code]) if code >= 0 else None for code in codes.tolist()]
@@ -535,7 +535,7 @@ def _on_cpus(stats: OpStatColumns, rows: Int64Array, devices: list[str]) -> Int6
     result = np.full(rows.size, -1, np.int64)
     known, number = stats["device_ordinal"].at(rows)[1], stats["device_ordinal"].integers_at(rows)
     for one in np.unique(number[known]).tolist():
-        name = f"/device:CPU:{one}"
+        name = device_name(one)
         if name not in devices:
             devices.append(name)
         result[known & (number == one)] = devices.index(name)

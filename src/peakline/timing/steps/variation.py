@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -27,6 +28,7 @@ _BY_CHANCE = (
 )  # fmt: skip
 """Student's t by degrees of freedom from 1: in 99 of 100 samples a mean is less far from 0 by
 chance, in standard errors. With more it is no larger than the last."""
+_CHANCE = 0.01
 _APART = 3
 """Who differs from the others by more standard deviations is none of them."""
 _WORK = ("compute", "device_to_device", "device_to_host", "host_to_device")
@@ -184,9 +186,16 @@ def device_straggler(times: StepTimes) -> Straggler | None:
         return None
     work = np.sum([times.part(name) for name in _WORK], axis=0)
     works = [int(work[times.rows_of(device)].sum()) for device in range(len(times.devices))]
-    who = times.devices.index(result.name)
+    return result if works_longer(result, times.devices, works) else None
+
+
+def works_longer(result: Straggler, names: Sequence[str], works: Sequence[int]) -> bool:
+    """Whether who comes last works longer than the median of the others, by `WORKS_LONGER` of what
+    they wait; ``works`` are those of ``names`` in all steps, in ps.
+    """
+    who = names.index(result.name)
     longer = works[who] - float(np.median(np.delete(works, who)))
-    return result if longer >= WORKS_LONGER * result.waited_ps else None
+    return longer >= WORKS_LONGER * result.waited_ps
 
 
 def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
@@ -265,12 +274,23 @@ def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
 
 def _beyond_noise(behind: AnyArray, who: int) -> bool:
     """Whether the lead of member ``who`` over the others, a row of ``behind`` per member and a
-    column per step, is no chance.
+    column per step, is no chance: by how long it is in every step, or where that differs much
+    from step to step by how often it is the last.
     """
     own = behind[who]
     usual = float(own.mean())
     error = float(own.std(ddof=1)) / own.size**0.5
     if usual < error * _BY_CHANCE[min(own.size - 1, len(_BY_CHANCE)) - 1]:
-        return False
+        often = int((behind.argmax(axis=0) == who).sum())
+        if _always_last(often, own.size, len(behind)) > _CHANCE:
+            return False
     others = np.delete(behind, who, axis=0).mean(axis=1)
     return usual > _APART * deviation(others)
+
+
+def _always_last(often: int, steps: int, members: int) -> float:
+    """How likely one of them is the last so often, were it any of them in each step."""
+    share = 1 / members
+    return members * sum(
+        comb(steps, k) * share**k * (1 - share) ** (steps - k) for k in range(often, steps + 1)
+    )
