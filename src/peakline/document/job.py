@@ -11,6 +11,7 @@ import numpy as np
 from peakline.document.job_members import (
     MOST_RANKS,
     Line,
+    groups_line,
     job_part,
     member_lines,
     names_text,
@@ -333,7 +334,7 @@ def _advice(answer: JobAnswer, root: Root) -> str:
 def job_lines(answer: JobAnswer) -> list[Line]:
     """The labelled lines under the headline."""
     job, memory = answer.job, answer.memory
-    result = member_lines(job)
+    result = member_lines(job) + groups_line(answer.groups)
     if memory.members:
         result.append(("memory", "", memory_line(memory)))
         result += [("", "differs", text) for text in memory_lines(memory)]
@@ -465,7 +466,7 @@ def job_document(answer: JobAnswer) -> dict[str, Any]:
     first += [root_finding(answer, root) for root in answer.roots]
     first += [one.as_json() for one in shared_findings(answer)]
     return {
-        "job": job_part(job)
+        "job": job_part(job, answer.groups)
         | {
             "clocks": {
                 "aligned_by": paired.clocks.aligned_by,

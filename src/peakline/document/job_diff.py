@@ -329,7 +329,7 @@ def job_diff_document(diff: JobDiff, before: str, after: str) -> dict[str, Any]:
 
 
 def _side(answer: JobAnswer, path: str) -> dict[str, Any]:
-    return {"path": path, "job": job_part(answer.job), "headline": headline(answer)}
+    return {"path": path, "job": job_part(answer.job, answer.groups), "headline": headline(answer)}
 
 
 def _time_document(diff: JobDiff) -> dict[str, Any] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from peakline.jobs.groups import Group, groups_of
 from peakline.jobs.members import Job, Member, numbers_text
 from peakline.text import counted
 
@@ -76,8 +78,19 @@ def _first_few(lines: Sequence[str]) -> str:
     return "; ".join(lines[:2]) + more
 
 
-def job_part(job: Job) -> dict[str, Any]:
-    """``job`` in the JSON of all that is said of one."""
+def groups_line(groups: Sequence[Group]) -> list[Line]:
+    """How many groups of which kind there are, and of how many ranks; nothing without any."""
+    many = Counter((one.kind, len(one.ranks)) for one in groups if one.kind and one.ranks)
+    text = ", ".join(
+        f"{counted(count, f'{kind} parallel group')} of {size}"
+        for (kind, size), count in sorted(many.items())
+    )
+    return [("", "groups", text)] if text else []
+
+
+def job_part(job: Job, groups: Sequence[Group] | None = None) -> dict[str, Any]:
+    """``job`` in the JSON of all that is said of one; without ``groups`` these are by name."""
+    named = groups_of(job) if groups is None else groups
     return {
         "ranks": len(job.firsts),
         "world_size": job.world_size,
@@ -86,19 +99,8 @@ def job_part(job: Job) -> dict[str, Any]:
         "damaged": list(job.damaged),
         "left_out": [asdict(one) for one in job.left_out],
         "notes": list(job.notes),
-        "groups": _groups(job),
+        "groups": [asdict(one) | {"ranks": list(one.ranks)} for one in named],
     }
-
-
-def _groups(job: Job) -> list[dict[str, Any]]:
-    result: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
-    for one in job.profiles:
-        for group in one.facts.groups:
-            key = group.name, tuple(group.ranks)
-            result[key] = {
-                "name": group.name, "description": group.description, "ranks": list(group.ranks),
-            }  # fmt: skip
-    return list(result.values())
 
 
 def warnings_of(job: Job) -> list[dict[str, Any]]:

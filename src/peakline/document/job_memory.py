@@ -400,7 +400,7 @@ def job_memory_document(answer: JobAnswer) -> dict[str, Any]:
             }
         )  # fmt: skip
     return {
-        "job": job_part(answer.job),
+        "job": job_part(answer.job, answer.groups),
         "headline": memory_headline(answer),
         "memory": memory_document(memory),
         "ranks": ranks,

@@ -12,6 +12,7 @@ from peakline.arrays import Float64Array, Int64Array
 from peakline.jobs.causes import Cause, cause_of
 from peakline.jobs.contribution import Contribution
 from peakline.jobs.excess import Fault, OwnWork, Pauses, faults_of, own_work
+from peakline.jobs.groups import Group, groups_of
 from peakline.jobs.members import Job, Member, job_of
 from peakline.jobs.memory import JobMemory
 from peakline.jobs.missed import Missed, missed_of
@@ -86,6 +87,11 @@ class JobAnswer:
     def paired(self) -> Paired:
         """Its collectives."""
         return pair(self.job.members, self.job.steps)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups of its ranks, and what they are for."""
+        return groups_of(self.job, self.paired.rows)
 
     @cached_property
     def work(self) -> OwnWork:

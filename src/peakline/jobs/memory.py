@@ -13,6 +13,7 @@ import numpy as np
 from peakline.arrays import Float64Array, Int64Array
 from peakline.compare.state import NO_PURPOSE, Kind, Purpose
 from peakline.jobs.contribution import RankMemory
+from peakline.jobs.groups import PIPELINE, kind_by_name
 from peakline.jobs.members import Job, Member
 from peakline.jobs.pairing import Paired
 from peakline.trace.distribution import deviation
@@ -383,8 +384,8 @@ def _device_of(allocator: str) -> int | None:
 def _stage_of(member: Member) -> int:
     """The rank's place in its group of a pipeline, by what the program calls that; 0 without."""
     for group in member.profile.facts.groups:
-        words = re.split(r"[^a-z]+", f"{group.name} {group.description}".lower())
-        if {"pp", "pipe", "pipeline"}.intersection(words) and member.number in group.ranks:
+        kind = kind_by_name(group.name, group.description)
+        if kind == PIPELINE and member.number in group.ranks:
             return group.ranks.index(member.number)
     return 0
 
