@@ -9,7 +9,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_envelope import S2026, job
 
-from peakline.document.hosts import straggler_text
+from peakline.document.steps import straggler_text
 from peakline.timing.steps.variation import Straggler
 
 GPU = "/device:GPU:0"
@@ -237,15 +237,15 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
     assert {row["longest"] for row in result["steps"]} == {"b", None}  # of the last nobody knows
 
 
-def test_the_line_about_the_host_that_the_others_wait_for():
+def test_the_line_about_the_device_that_the_others_wait_for():
     one = Straggler("b", "communication", 20, 5 * MS, 100 * MS, 0.25, 0.9)
     assert straggler_text(one, 2, communicates=True) == (
-        "straggler: the other hosts wait for b: 25% of the step time (5.000 ms in the median "
+        "straggler: the other devices wait for b: 25% of the step time (5.000 ms in the median "
         "step); it is in collectives for the shortest time in 90% of 20 common steps"
     )
     assert "is not known" in straggler_text(None, 1, communicates=True)
     assert "is not known" in straggler_text(None, 2, communicates=False)
-    assert straggler_text(None, 2, communicates=True) == "no host keeps the others waiting"
+    assert straggler_text(None, 2, communicates=True) == "no device keeps the others waiting"
 
 
 def op(name, side, own, total=None, runs=1, kind="MatMul"):

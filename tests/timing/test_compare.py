@@ -15,7 +15,6 @@ from peakline.timing.steps.facts import step_facts_of
 from peakline.timing.steps.variation import (
     MemberSteps,
     device_straggler,
-    host_steps,
     straggler_among,
     variation_of,
 )
@@ -335,12 +334,3 @@ class TestAmong:
         ]
         result = straggler_among(members)
         assert (None if result is None else result.name) == name
-
-    def test_hosts_by_the_names_of_their_steps_on_one_clock(self):
-        slow, quick = gpus([50, 80], talk_until=90), gpus([50, 50], talk_until=90)
-        hosts = [host_steps(quick, "a"), host_steps(slow, "b", 3), host_steps(quick, "c")]
-        assert hosts[1].step == ["train 0", "train 1", "train 2", "train 3"]
-        assert hosts[1].begin.tolist() == [3, 103, 203, 303]
-        assert hosts[1].communication.tolist() == [10] * 4
-        result = straggler_among(hosts)
-        assert (result.name, result.behind_ps) == ("b", 30)

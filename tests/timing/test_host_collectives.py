@@ -7,8 +7,8 @@ import pytest
 from tests.each_row import each_row
 
 import peakline
-from peakline.document import hosts_text
-from peakline.timing.steps.stragglers import host_steps_of
+from peakline import jobs
+from peakline.document import waited_for
 from peakline.trace.activity_names import Activity, host_activity
 
 US = 10**6
@@ -57,25 +57,27 @@ def test_an_annotation_that_is_only_called_like_a_backend_is_none(tmp_path):
 
 
 @each_row(("works", "others", "said"), [
-    ([4000, 4100, 3900, 4050, 4000], [7000, 7100, 6900, 7050, 7000], "wait for b"),
-    ([4000, 4600, 3900, 4450, 4000], [4300, 4100, 4200, 4050, 4300], "no host keeps the others"),
+    ([4000, 4100, 3900, 4050, 4000], [7000, 7100, 6900, 7050, 7000], "b keeps 1 other rank"),
+    ([4000, 4600, 3900, 4450, 4000], [4300, 4100, 4200, 4050, 4300], "no rank keeps the others"),
 ])  # fmt: skip
 def test_who_the_others_wait_for_in_gloo(tmp_path_factory, works, others, said):
     folder = tmp_path_factory.mktemp("ranks")
-    hosts = [("a", host_steps_of(rank(folder, "a", works)))]
-    hosts.append(("b", host_steps_of(rank(folder, "b", others))))
-    assert said in hosts_text(hosts)[1]
+    own = {"a": rank(folder, "a", works), "b": rank(folder, "b", others)}
+    answer = jobs.answer_of([(name, jobs.contribution_of(one)) for name, one in own.items()])
+    assert said in waited_for(answer)["straggler_text"]
 
 
 def test_without_collectives_nobody_is_acquitted(tmp_path):
-    hosts = []
+    parts = []
     for name in "ab":
         rank(tmp_path, name, [4000] * 5)
         path = tmp_path / f"{name}.json"
         path.write_text(path.read_text().replace("gloo:all_reduce", "optimizer part"))
-        hosts.append((name, host_steps_of(peakline.open(str(path)))))
-    straggler, text = hosts_text(hosts)
-    assert (straggler, "is not known" in text) == (None, True)
+        path.write_text(path.read_text().replace("c10d::allreduce_", "aten::copy"))
+        parts.append((name, jobs.contribution_of(peakline.open(str(path)))))
+    result = waited_for(jobs.answer_of(parts))
+    assert result["straggler"] is None
+    assert "who waits for whom is not known" in result["straggler_text"]
 
 
 @each_row(("name", "activity"), [

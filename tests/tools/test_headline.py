@@ -244,7 +244,7 @@ def test_a_graph_has_no_summary():
 def test_several_hosts_and_who_keeps_them_waiting(capsys):
     (session,) = Repository(MULTI).sessions()
     result = json.loads(Engine().tool(session, "summary").content)
-    assert "no collectives are recorded" in result.pop("straggler_text")
+    assert "no collectives are recorded" in (text := result.pop("straggler_text"))
     assert result.pop("straggler") is None
     for own in result["hosts"]:
         host = own.pop("host")
@@ -252,6 +252,7 @@ def test_several_hosts_and_who_keeps_them_waiting(capsys):
     # The verb answers about the job: the tool of that name.
     job = json.loads(Engine().tool(session, "job").content)
     assert job == printed(capsys, MULTI)
+    assert text == job["headline"]
 
 
 def test_one_of_several_hosts_is_told_alone(capsys):

@@ -365,8 +365,8 @@ def test_several_hosts_are_on_one_axis(two):
 def test_who_keeps_the_others_waiting(two):
     result = json.loads(Engine().tool(two, "step_breakdown").content)
     straggler = result["straggler"]
-    assert (straggler["name"], straggler["evidence"]) == ("a", "communication")
-    assert straggler["behind_ps"] == 4 * MS
+    assert (straggler["title"], straggler["excess_ps"]) == ("a", 4 * MS)
+    assert result["straggler_text"].startswith("a keeps 1 other rank waiting: ")
     assert [result["host"] for result in result["variation"]] == ["a", "b"]
 
 

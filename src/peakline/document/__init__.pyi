@@ -5,10 +5,10 @@ from peakline.document.diff import diff_document as diff_document
 from peakline.document.fit import fit_document as fit_document
 from peakline.document.graph import NO_GRAPH as NO_GRAPH
 from peakline.document.graph import graph_document as graph_document
-from peakline.document.hosts import hosts_text as hosts_text
-from peakline.document.hosts import straggler_text as straggler_text
+from peakline.document.steps import straggler_text as straggler_text
 from peakline.document.check import job_check_document as job_check_document
 from peakline.document.job import job_document as job_document
+from peakline.document.job import waited_for as waited_for
 from peakline.document.job_diff import job_diff_document as job_diff_document
 from peakline.document.job_members import member_lines as member_lines
 from peakline.document.job_fit import job_fit_document as job_fit_document

@@ -490,8 +490,7 @@ def _time_document(answer: JobAnswer) -> dict[str, Any] | None:
     steps = times.step[np.isfinite(times.step)]
     if not steps.size:
         return None
-    roots = [_missed_root(answer, one) for one in answer.missed if not one.is_lost]
-    roots += [_root_document(answer, root) for root in answer.roots]
+    roots = roots_of(answer)
     return {
         "steps": len(answer.job.steps),
         "step_ps": {
@@ -512,6 +511,20 @@ def _time_document(answer: JobAnswer) -> dict[str, Any] | None:
         "pauses": _pauses(answer),
         "collectives": collective_classes(answer),
     }
+
+
+def roots_of(answer: JobAnswer) -> list[dict[str, Any]]:
+    """``roots`` in the JSON of a job: whom or what it waits for, what costs most first."""
+    missed = [_missed_root(answer, one) for one in answer.missed if not one.is_lost]
+    return missed + [_root_document(answer, root) for root in answer.roots]
+
+
+def waited_for(answer: JobAnswer) -> dict[str, Any]:
+    """What answers about single hosts say of all of them: ``straggler``, the first root or None,
+    and ``straggler_text``, the job's headline.
+    """
+    first = next(iter(roots_of(answer)), None)
+    return {"straggler": first, "straggler_text": headline(answer)}
 
 
 def _missed_root(answer: JobAnswer, one: Missed) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, short_time_text, size_text, time_text
 from peakline.timing.steps.difference import StepDifference
 from peakline.timing.steps.facts import PARTS, StepFacts
+from peakline.timing.steps.variation import Straggler
 
 _STEPS, _LONGEST = 24, 10
 """So many steps are shown; of more, the longest."""
@@ -241,3 +242,29 @@ def difference_tables(difference: StepDifference) -> list[Table]:
 
 def _signed(ps: int) -> str:
     return f"{'+' if ps > 0 else '-' if ps < 0 else ''}{short_time_text(abs(ps))}"
+
+
+def straggler_text(straggler: Straggler | None, devices: int, *, communicates: bool) -> str:
+    """Whom the others wait for, of ``devices`` that have steps; ``communicates`` says whether any
+    collective was seen in these.
+
+    >>> straggler_text(None, 8, communicates=True)
+    'no device keeps the others waiting'
+    """
+    if straggler is None:
+        if devices < 2:
+            return "fewer than two devices have steps: which one the others wait for is not known"
+        if not communicates:
+            said = "no collectives are recorded: whether"
+            return f"{said} a device keeps the others waiting is not known"
+        return "no device keeps the others waiting"
+    how = (
+        "it is in collectives for the shortest time"
+        if straggler.evidence == "communication"
+        else "its computation ends last"
+    )
+    return (
+        f"straggler: the other devices wait for {straggler.name}: {straggler.share:.0%} of the "
+        f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
+        f"{straggler.often:.0%} of {straggler.steps:,} common steps"
+    )

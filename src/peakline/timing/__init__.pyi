@@ -40,12 +40,7 @@ from peakline.timing.steps.facts import step_facts_of as step_facts_of
 from peakline.timing.steps.heat import heat_of as heat_of
 from peakline.timing.steps.heat import step_work_of as step_work_of
 from peakline.timing.steps.series import step_series as step_series
-from peakline.timing.steps.stragglers import host_steps_of as host_steps_of
-from peakline.timing.steps.stragglers import communicates as communicates
-from peakline.timing.steps.stragglers import HostSteps as HostSteps
-from peakline.timing.steps.stragglers import longer_host as longer_host
 from peakline.timing.steps.variation import device_straggler as device_straggler
-from peakline.timing.steps.variation import host_steps as host_steps
 from peakline.timing.steps.variation import straggler_among as straggler_among
 from peakline.timing.steps.variation import variation_of as variation_of
 from peakline.timing.steps.work import Work as Work

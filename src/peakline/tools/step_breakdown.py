@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peakline import document, findings, timing, trace
+from peakline import document, findings, jobs, timing, trace
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
 
 if TYPE_CHECKING:
+    from peakline.jobs.contribution import Contribution
     from peakline.tables import Profile
     from peakline.timing.step_breakdown import StepTimes
     from peakline.trace.clocks import HostClock
@@ -41,6 +42,7 @@ class _Part:
     times: StepTimes
     variation: list[dict[str, Any]]
     clock: HostClock
+    contribution: Contribution
 
 
 def _times(profile: Profile) -> StepTimes:
@@ -51,18 +53,17 @@ def _times(profile: Profile) -> StepTimes:
 
 
 def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
-    return _Part(_times(profile), _variation(profile), trace.clock_of(profile))
+    return _Part(
+        _times(profile), _variation(profile), trace.clock_of(profile), jobs.contribution_of(profile)
+    )
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
 ) -> bytes:
-    from peakline.repository.names import newest_of_workers
-
-    newest = {host for host, _ in newest_of_workers(parts)}
     alignment = trace.align([replace(part.clock, host=host) for host, part in parts])
     columns: dict[str, list[Any]] = {"host": []}
-    variation, devices, members = [], [], []
+    variation, devices = [], []
     for host, part in parts:
         placed = alignment.of(host)
         own = _columns(part.times, placed.offset_ps if parameters.align else 0)
@@ -72,18 +73,15 @@ def _combine(
         variation += [{"host": host} | result for result in part.variation]
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
-        if part.times.rows and host in newest:
-            members.append((host, timing.HostSteps(part.times, part.clock)))
     columns = _first(columns, parameters.limit)
     if output_format == "csv":
         return quoted_csv(columns, zip(*columns.values(), strict=True))
-    slowest, text = document.hosts_text(members)
+    answer = jobs.answer_of([(host, part.contribution) for host, part in parts])
     return compact_json(
         {
             "steps": _objects(columns),
             "variation": variation,
-            "straggler": None if slowest is None else asdict(slowest),
-            "straggler_text": text,
+            **document.waited_for(answer),
             "device_stragglers": devices,
             "clocks": alignment.as_json(),
         }

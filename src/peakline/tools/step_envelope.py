@@ -220,7 +220,7 @@ def _straggler(profile: Profile) -> dict[str, Any]:
     times = timing.step_times(profile)
     straggler = timing.device_straggler(times)
     seen = bool(times.communication_total.any())
-    text = document.straggler_text(straggler, len(times.devices), "device", communicates=seen)
+    text = document.straggler_text(straggler, len(times.devices), communicates=seen)
     return {
         "straggler": None if straggler is None else asdict(straggler),
         "straggler_text": text if len(times.devices) > 1 else "",

@@ -6,19 +6,18 @@ What ``peakline summary --json`` says, small enough to be requested for every se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
-from peakline import document, findings, timing
+from peakline import document, findings, jobs
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
+    from peakline.jobs.contribution import Contribution
     from peakline.tables import Profile
-    from peakline.timing.steps.stragglers import HostSteps
 
-    _Part = tuple[dict[str, object], HostSteps | None]
+    _Part = tuple[dict[str, object], Contribution]
 
 
 class SummaryParameters(Parameters):
@@ -44,25 +43,18 @@ def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes
 
 
 def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
-    """What one host gives: its document, and its steps where they are known."""
-    return _document(profile, parameters.part), timing.host_steps_of(profile)
+    """What one host gives: its document, and what it gives to the answer about all of them."""
+    whole = parameters.part in {"all", "time"}
+    contribute = jobs.contribution_of if whole else jobs.identity_of
+    return _document(profile, parameters.part), contribute(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
 ) -> bytes:
-    from peakline.repository.names import newest_of_workers
-
-    members = [(host, steps) for host, (_, steps) in parts if steps is not None]
-    newest = newest_of_workers(members)
-    straggler, text = document.hosts_text(newest)
-    return compact_json(
-        {
-            "hosts": [{"host": host, **document} for host, (document, _) in parts],
-            "straggler": None if straggler is None else asdict(straggler),
-            "straggler_text": text,
-        }
-    )
+    answer = jobs.answer_of([(host, one) for host, (_, one) in parts])
+    hosts = [{"host": host, **own} for host, (own, _) in parts]
+    return compact_json({"hosts": hosts} | document.waited_for(answer))
 
 
 TOOL = Tool(

@@ -73,17 +73,6 @@ class HostOffset:
     uncertainty_ps: int | None = None
     spread_ps: int | None = None
 
-    @property
-    def matched_offset_ps(self) -> int:
-        """What puts the host where it matches the reference, whoever is believed.
-
-        For who is late within a step: what all steps are late by in the same way cannot be
-        distinguished from a clock that is wrong.
-        """
-        if self.source == "clock" and self.skew_ps is not None:
-            return self.offset_ps - self.skew_ps
-        return self.offset_ps
-
     def as_json(self) -> dict[str, object]:
         """As tools show it."""
         return dict(vars(self))

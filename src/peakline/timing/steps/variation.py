@@ -198,33 +198,6 @@ def works_longer(result: Straggler, names: Sequence[str], works: Sequence[int]) 
     return longer >= WORKS_LONGER * result.waited_ps
 
 
-def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
-    """The steps of a host as one member: its devices' computation ends with the last of them.
-
-    Steps are known by their names, which all hosts of a job share, and by their numbers where names
-    repeat. ``clock_ps`` is added to all times, to put hosts on one clock.
-    """
-    ids, first, place = np.unique(times.step_id, return_index=True, return_inverse=True)
-
-    def over_devices(values: Int64Array, reduce: np.ufunc, start: int) -> Int64Array:
-        result = np.full(ids.size, start, np.int64)
-        reduce.at(result, place, values)
-        return result
-
-    limits = np.iinfo(np.int64)
-    names: list[object] = [times.name[int(row)] for row in first.tolist()]
-    if len(set(names)) < len(names):
-        names = list(ids.tolist())
-    return MemberSteps(
-        host,
-        names,
-        over_devices(times.start, np.minimum, limits.max) + clock_ps,
-        over_devices(times.end, np.maximum, limits.min) + clock_ps,
-        over_devices(times.last_compute, np.maximum, limits.min) + clock_ps,
-        over_devices(times.communication_total, np.minimum, limits.max),
-    )
-
-
 def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
     """Who of ``members`` (devices, or hosts on one clock) keeps the others waiting.
 
