@@ -228,6 +228,17 @@ def test_without_marks_of_steps_nobody_says_why(tmp_path):
     assert "no steps are marked" in headline(answer)
 
 
+def test_ranks_that_do_not_wait_differ_in_every_step():
+    """By less than what their steps differ, and by most of a step in each."""
+    place = RECORDED.parent / "diagnosis" / "tf_batch_scoring"
+    answer = answer_in(place / "faulty")
+    (root,) = answer.roots
+    assert answer.job.members[root.fault.member].title == "rank 1"
+    assert (root.cause.kind, root.step_without_ps) == ("input", None)
+    assert "nothing shows that the others wait for it" in headline(answer)
+    assert answer_in(place / "healthy").roots == ()
+
+
 def test_a_contribution_is_small(answered):
     answer, _ = answered("tensor_data", seed=7)
     steps = len(answer.job.steps)

@@ -218,7 +218,10 @@ def faults_of(work: OwnWork) -> tuple[list[Fault], Pauses | None]:
     for member in _beyond_peers(work, usual, known, noise):
         own, long = excess[member], _long_steps(excess[member], noise)
         rest = own[known[member] & ~long]
-        if not rest.size or np.median(rest) > max(SURE * noise, LEAST_OF_FEW * work.step_ps):
+        worth = LEAST_OF_FEW * work.step_ps
+        # Steps may differ more than what it exceeds by in every one of them.
+        steady = not long.any() and np.percentile(rest, 100 - _HIGH) > worth
+        if steady or not rest.size or np.median(rest) > max(SURE * noise, worth):
             peer = work.peer_ps[member]
             result.append(Fault((member,), ALWAYS, known[member], float(usual[member]), peer))
         else:

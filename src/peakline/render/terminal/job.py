@@ -29,7 +29,9 @@ def print_job(answer: JobAnswer, path: str) -> None:
     """Print what the ranks do together, what they wait for, and what differs."""
     parts: list[Shown] = [*_head(answer, path), "", Labelled(job_lines(answer))]
     if answer.roots:
-        parts += ["", Text("what the others wait for", "bold")]
+        waits = any(root.step_without_ps is not None for root in answer.roots)
+        title = "what the others wait for" if waits else "who works longer than the others"
+        parts += ["", Text(title, "bold")]
         for number, root in enumerate(answer.roots[:_ROOTS], 1):
             first, *rest = root_lines(answer, root)
             parts.append(indented(Text(f"{number}. {first}", "bold", 3)))
