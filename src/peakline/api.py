@@ -16,6 +16,8 @@ from peakline.tables.rows import Frames
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
+
     from peakline.check.verdict import Checks
     from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from peakline.findings.time_answer import TimeAnswer
     from peakline.memory.fit.model import Fits
     from peakline.repository import Session as _Session
+    from peakline.tables.query import SqlParameters
     from peakline.timing.critical_path.path import StepPath
     from peakline.timing.launches.summary import LaunchSummary
     from peakline.timing.steps.facts import StepFacts
@@ -442,6 +445,30 @@ class Session(Shown):
         """
         return self._engine.tool(
             self._session, name, host=host or "", parameters=parameters, format=format
+        )
+
+    def sql(
+        self,
+        query: str,
+        parameters: SqlParameters = None,
+        *,
+        host: str | None = None,
+        memory_limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """The answer to one reading SQL statement over the tables of one host, as `Profile.sql`;
+        where there are several and none is named, over those of all ranks.
+
+        Then every table has the column ``rank``, the table ``ranks`` says which there are and why
+        one could not be read, and a view is each rank's own. Only what the query needs is read, as
+        the repository's ``executor`` says, and nothing of ranks that conditions such as
+        ``rank = 3`` rule out. Raises as `Profile.sql`, NotFoundError for an unknown host,
+        InputError when none can be read.
+
+            >>> session.sql("select count(*) > 100 many from events").to_pylist()
+            [{'many': True}]
+        """
+        return self._engine.sql(
+            self._session, query, parameters, host=host or "", memory_limit_bytes=memory_limit_bytes
         )
 
     def _headline(self) -> str:

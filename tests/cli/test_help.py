@@ -29,6 +29,8 @@ SAMPLES = {
     "after.xplane.pb": "programs/late_slot.xplane.pb.gz",
     "snapshot.pickle": "fit/torch/varying_batches/snapshot_start.pickle.gz",
     "trace.json": "chrome_trace/noleak.pt.trace.json.gz",
+    "traces/rank0.json.gz": "jobs/ddp_host/faulty/trace_rank_0.json.gz",
+    "traces/rank1.json.gz": "jobs/ddp_host/faulty/trace_rank_1.json.gz",
     "graph.pb": "graph_def/frozen.pb",
     "dump": "xla_dump",
     "monday": "jobs/ddp_host/healthy",

@@ -38,7 +38,7 @@ def test_a_verb_for_several_hosts_answers_for_all_ranks(peakline, job):
 
 
 def test_a_verb_for_one_takes_a_rank_or_a_host(peakline, job):
-    run = peakline("sql", job, "SELECT name FROM events")
+    run = peakline("graph", job)
     assert (run.code, run.out) == (2, "")
     assert "2 hosts, choose one with --rank or --host: rank0, rank1" in run.err
     query = "SELECT name FROM events WHERE category = 'cpu_op'"

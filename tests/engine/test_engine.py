@@ -237,10 +237,11 @@ class TestSql:
         assert engine.sql(two, "select count(*) n from events", host="a").to_pylist() == right
         assert "allocator_events" in engine.tables(two, host="a")
 
-    def test_several_hosts_leave_a_choice(self, engine, two):
-        for ask in (lambda: engine.sql(two, "select 1"), lambda: engine.tables(two)):
-            with pytest.raises(UsageError, match="sql needs one host; there is: a, b_1"):
-                ask()
+    def test_several_hosts_are_ranks(self, engine, two):
+        rows = engine.sql(two, "select rank, host from ranks").to_pylist()
+        assert rows == [{"rank": 0, "host": "a"}, {"rank": 1, "host": "b_1"}]
+        with pytest.raises(UsageError, match="sql needs one host; there is: a, b_1"):
+            engine.tables(two)
 
     def test_a_refused_query_and_one_without_memory(self, engine, two):
         with pytest.raises(CheckFailed):

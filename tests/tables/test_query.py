@@ -9,6 +9,7 @@ from peakline.errors import CheckFailed
 from peakline.tables import Profile
 from peakline.tables.query import connect, needs_of, with_nulls
 from peakline.tables.sql_guard import Guard
+from peakline.tables.tables import TABLES as DEFINED
 
 STEPS = columns_of(
     "steps",
@@ -112,7 +113,7 @@ def test_a_column_that_the_format_never_fills_does_not_lose_the_rows():
 def test_a_name_counts_for_every_table_that_has_it():
     query = "select e.name from events e join steps s using (step_id)"
     with connect() as connection:
-        needs = needs_of(connection, query, TABLES, Guard(connection, remote=False))
+        needs = needs_of(connection, query, DEFINED, Guard(connection, remote=False))
     assert needs == {"events": {"name", "step_id"}, "steps": {"name", "step_id"}}
 
 
@@ -134,7 +135,7 @@ def test_a_later_question_reads_what_is_missing_and_keeps_what_there_is():
 def test_columns_not_read_are_null_and_take_no_memory():
     many = columns_of("steps", [{"name": "x"}] * 70_000)
     part = type(many)({"name": many["name"]})
-    table = with_nulls("steps", part.arrow(), part.rows)
+    table = with_nulls(DEFINED["steps"], part.arrow(), part.rows)
     assert table.column_names == [
         "step_id", "name", "start_ps", "end_ps", "found_by", "is_cut_off"
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -17,8 +17,11 @@ from peakline.render.terminal.output import print_left_out
 from peakline.repository.names import newest_of_workers
 
 if TYPE_CHECKING:
+    from peakline.engine import Engine
+    from peakline.engine.job_sql import JobRows
     from peakline.jobs import JobAnswer
     from peakline.repository import Session
+    from peakline.tables import ProfileWarning
 
 _WORTH_PROCESSES = 8
 """So many profiles are sooner read by processes than by threads, which share one interpreter."""
@@ -95,22 +98,46 @@ def contributions(
     A profile that cannot be read is one line on standard error; with ``strict`` that, and any
     warning, is a StrictError. Raises as `peakline.engine.Engine.contributions`.
     """
-    from peakline.engine import Engine
-
     if reading.programs is not None:
         raise UsageError("--programs is for one rank; choose it with --host")
-    many = len(session.hosts()) >= _WORTH_PROCESSES
-    executor = readers.executor or ("processes" if many else "threads")
-    with (
-        Engine(
-            cache_bytes=0, answers_bytes=0, max_unpacked_bytes=reading.max_unpacked,
-            executor=executor, workers=readers.workers, scheduler=readers.scheduler,
-        ) as engine,
-        of_hosts() as progress,
-    ):  # fmt: skip
+    with _engine(session, reading, readers) as engine, of_hosts() as progress:
         result = engine.contributions(session, tool, parameters=parameters, progress=progress)
-    if reading.strict and (result.notes or result.warnings):
-        problems = [*result.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in result.warnings)]
-        raise StrictError(f"{session.path}: {'; '.join(problems)}")
+    _check_whole(session, reading, result.notes, result.warnings)
     print_left_out(result.notes)
     return list(result.parts)
+
+
+def rows_of_ranks(
+    session: Session,
+    reading: Reading,
+    readers: Readers,
+    query: str,
+    memory_limit: int | None = None,
+) -> JobRows:
+    """The answer to a query over the profiles of ``session``; with ``strict`` a StrictError where
+    it is without a profile, or there is any warning. Raises as `peakline.engine.Engine.job_sql`.
+    """
+    with _engine(session, reading, readers) as engine, of_hosts() as progress:
+        result = engine.job_sql(session, query, memory_limit_bytes=memory_limit, progress=progress)
+    _check_whole(session, reading, result.notes, result.warnings)
+    return result
+
+
+def _engine(session: Session, reading: Reading, readers: Readers) -> Engine:
+    """What reads the ranks of a job once, and holds nothing."""
+    from peakline.engine import Engine
+
+    many = len(session.hosts()) >= _WORTH_PROCESSES
+    return Engine(
+        cache_bytes=0, answers_bytes=0, max_unpacked_bytes=reading.max_unpacked,
+        executor=readers.executor or ("processes" if many else "threads"),
+        workers=readers.workers, scheduler=readers.scheduler,
+    )  # fmt: skip
+
+
+def _check_whole(
+    session: Session, reading: Reading, notes: Iterable[str], warnings: Iterable[ProfileWarning]
+) -> None:
+    problems = [*notes, *(f"{one.kind} ({one.count}): {one.detail}" for one in warnings)]
+    if reading.strict and problems:
+        raise StrictError(f"{session.path}: {'; '.join(problems)}")

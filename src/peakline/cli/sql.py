@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,11 +20,13 @@ from peakline.cli.options import (
     reading_options,
     safe_csv_option,
 )
+from peakline.cli.ranks import Readers, is_job, readers_options, rows_of_ranks
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.render.terminal.layout import show
-from peakline.render.terminal.output import deliver, print_warnings, say
+from peakline.render.terminal.output import deliver, print_left_out, print_warnings, say
 from peakline.render.terminal.table import Labelled, plain_grid
+from peakline.repository import only_file
 from peakline.tables.rows import cell_text, row_batches, write_csv, write_json
 from peakline.tables.sql_views import view, view_names
 from peakline.text import parse_size
@@ -41,14 +43,16 @@ _FORMATS = ("table", "csv", "json", "parquet")
 @click.command(
     cls=Verb,
     examples=r"""
-    # what there is, and what a table's columns mean
+    # what there is; "describe events" says what its columns mean
     peakline sql run.xplane.pb "show tables"
-    peakline sql run.xplane.pb "describe events"
     # the names that take most time
     peakline sql run.xplane.pb "select name, sum(duration_ps) ps
       from events group by name order by ps desc limit 5"
     # for other programs
     peakline sql run.xplane.pb "from steps" -o steps.csv
+    # all ranks of a job: every table has the column rank
+    peakline sql traces "select rank, count(*) from events
+      group by rank order by rank"
 """,
 )
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
@@ -75,12 +79,14 @@ _FORMATS = ("table", "csv", "json", "parquet")
     safe_csv_option,
     force_option,
 )
+@readers_options
 def sql(
     path: str | None,
     query: str | None,
     format: str | None,  # noqa: A002  (the option is called --format)
     output: str | None,
     reading: Reading,
+    readers: Readers,
     memory_limit: int | None,
     *,
     list_views: bool,
@@ -89,7 +95,8 @@ def sql(
 ) -> None:
     """Answer an SQL query over the tables of a profile.
 
-    DuckDB's dialect, over the tables of PATH and the views over them.
+    DuckDB's dialect, over the tables of PATH and the views over them. Of several ranks every table
+    has the column rank, and the table ranks says which there are.
     """
     ending = (output or "").rpartition(".")[2].lower()
     chosen = format or (ending if ending in _FORMATS[1:] else "table")
@@ -98,22 +105,33 @@ def sql(
     if list_views is (query is not None) or (path is None and not list_views):
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
     check_safe_csv(chosen, safe_csv=safe_csv)
-    warnings: list[ProfileWarning] = []
-    if path is None:
-        answer, source = _views(None), ""
+    warnings: Sequence[ProfileWarning] = ()
+    notes: Sequence[str] = ()
+    result = None if path is None else reading.find(path)
+    if path is None or result is None:
+        answer, sources = _views(None), [""]
+    elif is_job(result):
+        rows = rows_of_ranks(result, reading, readers, query or "show views", memory_limit)
+        answer = rows.table if query is not None else _views(rows.table["name"].to_pylist())
+        warnings, notes = rows.warnings, rows.notes
+        sources = [file.path for file in result.hosts()]
+        for remark in rows.remarks:
+            say(remark)
     else:
-        with reading.open(path) as profile:
+        file = only_file(result, "choose one with --host")
+        with reading.open_file(file, path) as profile:
             if query is None:
                 answer = _views(profile.views)
             else:
                 answer = profile.sql(query, memory_limit_bytes=memory_limit)
-            warnings, source = profile.warnings, profile.path
+            warnings, sources = profile.warnings, [profile.path]
     if chosen == "table" and output is None:
         if query is None and sys.stdout.isatty():
             _print_views(answer)
         else:
             _print_table(answer)
         print_warnings(warnings)
+        print_left_out(notes)
         return
     writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
         "table": _write_table,
@@ -125,10 +143,11 @@ def sql(
         lambda stream: writers[chosen](answer, stream),
         output,
         force=force,
-        source=source,
+        source=sources,
         is_text=chosen != "parquet",
     )
     print_warnings(warnings)
+    print_left_out(notes)
 
 
 def _views(names: Iterable[str] | None) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -162,14 +161,11 @@ def _safe(answer: ToolAnswer) -> ToolAnswer:
 
 def _deliver(answer: ToolAnswer, output: str | None, *, force: bool, sources: list[str]) -> None:
     """Write the answer, unless into one of the files that it was read from."""
-    own = ""
-    if output is not None and (target := Path(output)).exists():
-        own = next((one for one in sources if Path(one).exists() and target.samefile(one)), "")
     deliver(
         lambda stream: stream.write(answer.content),
         output,
         force=force,
-        source=own,
+        source=sources,
         is_text=answer.is_text,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -114,6 +114,20 @@ class Answer(ToolAnswer):
     warnings: tuple[ProfileWarning, ...] = ()
     notes: tuple[str, ...] = ()
     forms: Forms = field(default_factory=Forms, repr=False, compare=False)
+
+
+def warnings_of(parts: Iterable[tuple[str, Answer]]) -> tuple[ProfileWarning, ...]:
+    """The warnings of several hosts: counts added up by kind, the detail of the first."""
+    total: dict[str, ProfileWarning] = {}
+    for host, answer in parts:
+        for kind, count, detail in answer.warnings:
+            before = total.get(kind)
+            total[kind] = (
+                ProfileWarning(kind, count, f"{host}: {detail}")
+                if before is None
+                else before._replace(count=before.count + count)
+            )
+    return tuple(total.values())
 
 
 class Answers:

@@ -12,14 +12,7 @@ from typing import Any
 
 from peakline.deadline import Deadline, check_deadline, current_deadline
 from peakline.engine.answers import Answer
-from peakline.engine.work import (
-    HostTask,
-    LostWorkerError,
-    NoWorkersError,
-    reply,
-    request,
-    understood,
-)
+from peakline.engine.work import LostWorkerError, NoWorkersError, Task, reply, request, understood
 from peakline.errors import PeaklineError, RemoteError, UsageError
 from peakline.extras import require
 from peakline.wire import threads
@@ -67,7 +60,7 @@ class DaskCluster:
         """Connect; raises UsageError without Dask, RemoteError when nobody answers."""
         self._client()
 
-    def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
+    def ask(self, task: Task, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As `Executor.ask`."""
         question = request(task)
         client = self._client()

@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from peakline import compare
 from peakline.deadline import check_deadline
-from peakline.engine.answers import Answer, Answers
+from peakline.engine.answers import Answer, Answers, warnings_of
 from peakline.engine.executors import Executor, fan_out, make_executor
+from peakline.engine.job_sql import JobQuery, JobRows, TablesTask
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
@@ -21,6 +23,7 @@ from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageE
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
 from peakline.tables import Profile, ProfileWarning
+from peakline.tables.query import SqlParameters, checked_parameters
 from peakline.toolbox.parameters import check_choice
 from peakline.tools import Parameters, Tool, find_tool
 
@@ -206,15 +209,60 @@ class Engine:
         )
 
     def sql(
-        self, session: Session, query: str, *, host: str = "", memory_limit_bytes: int | None = None
+        self,
+        session: Session,
+        query: str,
+        parameters: SqlParameters = None,
+        *,
+        host: str = "",
+        memory_limit_bytes: int | None = None,
     ) -> pa.Table:
-        """The answer to one reading SQL statement over the tables of one host's profile.
+        """The answer to one reading SQL statement over the tables of one host's profile; without
+        ``host`` over those of all, as `job_sql`, where there are several.
 
-        Raises as `Profile.sql` does, NotFoundError for an unknown host, UsageError where there are
-        several and none is named.
+        Raises as `Profile.sql` and `job_sql` do, NotFoundError for an unknown host.
         """
-        with self.cache.lease(only_host(session, host, "sql")) as profile:
-            return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
+        files = _files(session, host)
+        if len(files) > 1:
+            return self.job_sql(
+                session, query, parameters, memory_limit_bytes=memory_limit_bytes
+            ).table
+        with self.cache.lease(files[0]) as profile:
+            return profile.sql(query, parameters, memory_limit_bytes=memory_limit_bytes)
+
+    def job_sql(
+        self,
+        session: Session,
+        query: str,
+        parameters: SqlParameters = None,
+        *,
+        memory_limit_bytes: int | None = None,
+        progress: Callable[[str, int, int], object] | None = None,
+    ) -> JobRows:
+        """The answer to one reading SQL statement over the tables of all ranks of a job, each with
+        the column ``rank``, and the table ``ranks``; a view is each rank's own.
+
+        Only what the query needs is read, by the executor, and of ranks that conditions such as
+        ``rank = 3`` rule out nothing. It lies in files of the system's temporary directory until
+        the query has run. Raises as `Profile.sql`; InputError when no host can be read. One that
+        cannot is in the notes.
+        """
+        files = _files(session, "")
+
+        def ask(task: TablesTask) -> Answer:
+            def here() -> Answer:
+                with self.cache.lease(task.file) as profile:
+                    return task.answer(profile)
+
+            return self.executor.ask(task, here)
+
+        return JobQuery(
+            files,
+            ask,
+            workers=self.executor.workers,
+            counted=partial(_counted, progress),
+            max_unpacked_bytes=self._max_unpacked_bytes,
+        ).rows(query, checked_parameters(parameters), memory_limit_bytes)
 
     def remote_sql(self, session: Session, question: Question, *, host: str = "") -> WrittenRows:
         """The answer to a remote caller's query over one host's tables, made in another process.
@@ -307,19 +355,13 @@ class Engine:
         question: Parameters,
         progress: Callable[[str, int, int], object] | None,
     ) -> Contributions:
-        done, lock = itertools.count(1), threading.Lock()
         source, own = tool.contributing(question)
-
-        def finished(file: HostFile) -> None:
-            if progress is not None:
-                with lock:
-                    progress(file.host, next(done), len(files))
 
         def contribution(file: HostFile) -> Answer:
             with faults_of(file.path):
                 return self._of_one(source, file, own, CONTRIBUTION, self.executor)
 
-        answers = fan_out(contribution, files, self.executor.workers, finished)
+        answers = fan_out(contribution, files, self.executor.workers, _counted(progress, files))
         parts: list[tuple[str, Answer]] = []
         errors: list[tuple[HostFile, PeaklineError]] = []
         for file, answer in zip(files, answers, strict=True):
@@ -332,7 +374,7 @@ class Engine:
         check_deadline()
         return Contributions(
             [(host, contributed(part)) for host, part in parts],
-            _warnings_of(parts),
+            warnings_of(parts),
             tuple(f"host {file.host}: {error}" for file, error in errors),
         )
 
@@ -379,6 +421,21 @@ def _names_files(tool: Tool, question: Parameters) -> bool:
     return any(getattr(question, name) is not None for name in tool.local_only)
 
 
+def _counted(
+    progress: Callable[[str, int, int], object] | None, files: Sequence[HostFile]
+) -> Callable[[HostFile], None] | None:
+    """What counts for ``progress`` the files that are done."""
+    if progress is None:
+        return None
+    done, lock = itertools.count(1), threading.Lock()
+
+    def finished(file: HostFile) -> None:
+        with lock:
+            progress(file.host, next(done), len(files))
+
+    return finished
+
+
 def _files(session: Session, host: str) -> list[HostFile]:
     if host:
         return [session.host(host)]
@@ -403,20 +460,6 @@ def _names(files: list[HostFile]) -> str:
 def _key(tool: Tool, files: list[HostFile], question: Parameters, chosen: str) -> Hashable:
     stamps = tuple((file.host, file.stamp()) for file in files)
     return tool.name, chosen, question, stamps
-
-
-def _warnings_of(parts: list[tuple[str, Answer]]) -> tuple[ProfileWarning, ...]:
-    """The warnings of several hosts: counts added up by kind, the detail of the first."""
-    total: dict[str, ProfileWarning] = {}
-    for host, answer in parts:
-        for kind, count, detail in answer.warnings:
-            before = total.get(kind)
-            total[kind] = (
-                ProfileWarning(kind, count, f"{host}: {detail}")
-                if before is None
-                else before._replace(count=before.count + count)
-            )
-    return tuple(total.values())
 
 
 COMPARISONS = ("json", "markdown")

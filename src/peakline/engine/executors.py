@@ -22,14 +22,7 @@ from peakline.deadline import Deadline, current_deadline, interrupting, within
 from peakline.engine.answers import Answer
 from peakline.engine.dask_cluster import DaskCluster
 from peakline.engine.gate import Gate
-from peakline.engine.work import (
-    HostTask,
-    LostWorkerError,
-    NoWorkersError,
-    reply,
-    request,
-    understood,
-)
+from peakline.engine.work import LostWorkerError, NoWorkersError, Task, reply, request, understood
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError, UsageError
 from peakline.safe_text import guarded_streams
 from peakline.toolbox.parameters import check_choice
@@ -136,7 +129,7 @@ class Processes:
     def start(self) -> None:
         """Nothing to do: a process starts in less time than a file is read."""
 
-    def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
+    def ask(self, task: Task, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As `Executor.ask`; where the deadline ends, so does the process that works."""
         with self._gate.enter():
             try:
@@ -149,7 +142,7 @@ class Processes:
             except LostWorkerError as error:
                 raise LostWorkerError(f"{error}, as the one before it") from None
 
-    def _attempt(self, task: HostTask) -> Answer:
+    def _attempt(self, task: Task) -> Answer:
         question = request(task)
         worker = self._take()
         try:
@@ -230,7 +223,7 @@ class Executor(Protocol):
         Raises UsageError for what is not installed, RemoteError for a cluster that does not answer.
         """
 
-    def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:
+    def ask(self, task: Task, here: Callable[[], Answer]) -> Answer:
         """The answer to ``task``, which ``here`` would give in this process.
 
         Ends at the deadline. A host whose worker is lost is read once more by another; raises
@@ -250,7 +243,7 @@ class Threads:
     def start(self) -> None:
         """Nothing to do."""
 
-    def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
+    def ask(self, task: Task, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As the protocol says."""
         return here()
 

@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine.answers import Answer
@@ -28,6 +28,21 @@ class LostWorkerError(RemoteError):
     """Who worked on it ended in the middle: killed by somebody, or by what the host needs."""
 
 
+class Task(Protocol):
+    """What is put to one host: a dataclass that can be pickled."""
+
+    @property
+    def file(self) -> HostFile:
+        """The host's file."""
+
+    @property
+    def max_unpacked_bytes(self) -> int | None:
+        """What it may expand to."""
+
+    def answer(self, profile: Profile) -> Answer:
+        """The answer about the open profile."""
+
+
 @dataclass(frozen=True)
 class HostTask:
     """A tool's question to one host; ``format`` is one of the tool's, or `CONTRIBUTION`."""
@@ -37,6 +52,10 @@ class HostTask:
     question: Parameters
     format: str
     max_unpacked_bytes: int | None = None
+
+    def answer(self, profile: Profile) -> Answer:
+        """As `ask_host`."""
+        return ask_host(self, profile)
 
 
 def ask_host(task: HostTask, profile: Profile) -> Answer:
@@ -55,7 +74,7 @@ def contributed(answer: Answer) -> Any:
     return pickle.loads(answer.content)  # noqa: S301 (our own worker wrote it)
 
 
-def request(task: HostTask) -> bytes:
+def request(task: Task) -> bytes:
     """``task`` for `reply`, with the time that is left for it; raises as `check_deadline`."""
     check_deadline()
     deadline = current_deadline()
@@ -63,9 +82,10 @@ def request(task: HostTask) -> bytes:
     if not is_url(file.path):
         # Whoever reads it may stand in another directory.
         file = replace(file, path=str(Path(file.path).absolute()))
+    given: Any = task
     try:
         return pickle.dumps(
-            (_version(), replace(task, file=file), deadline and deadline.remaining()), protocol=5
+            (_version(), replace(given, file=file), deadline and deadline.remaining()), protocol=5
         )
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise UsageError(f"host {file.host}: cannot be read elsewhere: {error}") from error
@@ -93,7 +113,8 @@ def _done(request: bytes) -> object:
         faults_of(task.file.path),
         open_profile(task.file, task.max_unpacked_bytes) as profile,
     ):
-        return ask_host(task, profile)
+        answer: Answer = task.answer(profile)
+        return answer
 
 
 def understood(answer: bytes) -> Answer:

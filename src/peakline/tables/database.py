@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline, holding, interrupting
 from peakline.errors import CheckFailed
 from peakline.tables.columns import Columns
+from peakline.tables.definition import TableDef
 from peakline.tables.query import (
     QueryNeeds,
     SqlParameters,
@@ -24,7 +25,7 @@ from peakline.tables.query import (
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_listing import plain_query
 from peakline.tables.table_source import TableSource
-from peakline.tables.tables import arrow_of, whole_table
+from peakline.tables.tables import TABLES, arrow_of, whole_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,30 +51,21 @@ class Database:
 
     def answer(self, query: str, parameters: SqlParameters = None) -> pa.Table:
         """As `Profile.sql` without a limit."""
-        import duckdb
-
         with holding(self.lock):
             self._profile.check_open()
-            tables = self._profile.tables
+            tables = {name: TABLES[name] for name in self._profile.tables}
             if self._connection is None:
                 self._connection = connect()
             connection = self._connection
             try:
-                query = plain_query(query, tables)
-                guard = Guard(connection, remote=False)
-                needs = needs_of(connection, query, tables, guard, parameters)
-                self._register(connection, needs)
-                for view in views_in(query, needs):
-                    connection.execute(view.statement)
-                with reading(connection), interrupting(connection.interrupt):
-                    return connection.sql(query, params=parameters).to_arrow_table()
-            except duckdb.Error as error:
-                if is_broken(error):
+                return answered(
+                    connection, query, parameters, tables,
+                    lambda needs: self._register(connection, needs),
+                )  # fmt: skip
+            except CheckFailed as error:
+                if isinstance(error.__cause__, Exception) and is_broken(error.__cause__):
                     self.disconnect()
-                text = "the query takes more memory than there is for it; request less"
-                if not lacks_memory(str(error)):
-                    text = refusal(error, tables)
-                raise CheckFailed(text) from error
+                raise
 
     def disconnect(self) -> None:
         """Close the connection, if there is one; the next query opens another."""
@@ -86,9 +78,36 @@ class Database:
         """Make every table of ``needs`` known to ``connection``, with the columns it needs."""
         for name, columns in needed(self._profile, needs):
             if self._registered.get(name) is not columns:
-                table = with_nulls(name, arrow_of(name, columns), columns.rows)
+                table = with_nulls(TABLES[name], arrow_of(name, columns), columns.rows)
                 connection.register(name, table)
                 self._registered[name] = columns
+
+
+def answered(
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    parameters: SqlParameters,
+    tables: Mapping[str, TableDef],
+    register: Callable[[QueryNeeds], object],
+) -> pa.Table:
+    """The answer to a local caller's query over ``tables``; ``register`` makes those that it needs
+    known to ``connection``. Raises CheckFailed, and what ``register`` raises.
+    """
+    import duckdb
+
+    try:
+        query = plain_query(query, tables)
+        needs = needs_of(connection, query, tables, Guard(connection, remote=False), parameters)
+        register(needs)
+        for view in views_in(query, needs):
+            connection.execute(view.statement)
+        with reading(connection), interrupting(connection.interrupt):
+            return connection.sql(query, params=parameters).to_arrow_table()
+    except duckdb.Error as error:
+        text = "the query takes more memory than there is for it; request less"
+        if not lacks_memory(str(error)):
+            text = refusal(error, tables)
+        raise CheckFailed(text) from error
 
 
 def needed(profile: TableSource, needs: QueryNeeds) -> Iterator[tuple[str, Columns]]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from peakline.deadline import interrupting
 from peakline.errors import CheckFailed, UsageError
 from peakline.safe_text import cut_middle
+from peakline.tables.definition import TableDef
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_views import View, missing_table, view, views_over
-from peakline.tables.tables import TABLES, empty_columns
+from peakline.tables.tables import columns_without_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,11 +50,13 @@ QueryNeeds = dict[str, AbstractSet[str] | None]
 """The columns wanted of each table; None means all."""
 
 
-def connect(memory_limit: int | None = None) -> duckdb.DuckDBPyConnection:
-    """An empty database that reaches nothing outside and takes ``memory_limit`` bytes."""
+def connect(memory_limit: int | None = None, spill: str = "") -> duckdb.DuckDBPyConnection:
+    """An empty database that reaches nothing outside and takes ``memory_limit`` bytes; what does
+    not fit into them goes to the folder ``spill``, where there is one.
+    """
     import duckdb
 
-    config = dict(LOCKED_DOWN)
+    config = LOCKED_DOWN | {"temp_directory": spill}
     if memory_limit is not None:
         config |= {"memory_limit": f"{memory_limit}B", "pivot_limit": MOST_COLUMNS}
     return duckdb.connect(":memory:", config=config)
@@ -93,11 +96,12 @@ def checked_parameters(parameters: SqlParameters) -> SqlParameters:
 def needs_of(
     connection: duckdb.DuckDBPyConnection,
     query: str,
-    tables: Iterable[str],
+    tables: Mapping[str, TableDef],
     guard: Guard,
     parameters: SqlParameters = None,
 ) -> QueryNeeds:
-    """What ``query`` needs of the ``tables`` there are; a view needs what its own query does.
+    """What ``query`` needs of the ``tables`` there are; a view that is none of them needs what its
+    own query does.
 
     ``connection`` may not know any table of the profile yet. Raises CheckFailed for what no query
     may do, duckdb.Error when the query cannot be planned.
@@ -115,7 +119,7 @@ def needs_of(
         if kind != "SELECT" or not named:
             return dict.fromkeys(named)
         for name in named:
-            planner.register(name, empty_columns(name).arrow())
+            planner.register(name, columns_without_rows(tables[name]).arrow())
         for result in views:
             planner.execute(result.statement)
         with reading(planner), interrupting(planner.interrupt):
@@ -128,7 +132,7 @@ def needs_of(
     scanned = set(_scanned(plan))
     # The plan does not say which table a scan reads, so a name counts for every table that has it.
     return {
-        name: frozenset(column.name for column in TABLES[name].columns if column.name in scanned)
+        name: frozenset(column.name for column in tables[name].columns if column.name in scanned)
         for name in named
     }
 
@@ -168,16 +172,16 @@ def _identifiers(value: Any) -> Iterator[str]:
             yield from _identifiers(item)
 
 
-def with_nulls(name: str, read: pa.Table, rows: int) -> pa.Table:
-    """The named table with all columns of its definition; those not in ``read`` are null.
+def with_nulls(definition: TableDef, read: pa.Table, rows: int) -> pa.Table:
+    """The table with all columns of its definition; those not in ``read`` are null.
 
     The nulls share one small piece of memory however many rows there are.
     """
     import pyarrow as pa
 
     arrays = {}
-    schema = empty_columns(name).arrow().schema
-    for column in TABLES[name].columns:
+    schema = columns_without_rows(definition).arrow().schema
+    for column in definition.columns:
         if column.name in read.column_names:
             arrays[column.name] = read[column.name]
             continue

@@ -7,11 +7,11 @@ statements are answered from the definitions, and read no table.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 from peakline.errors import CheckFailed
+from peakline.tables.definition import TableDef
 from peakline.tables.sql_views import missing_table, view, view_names, views_over
-from peakline.tables.tables import TABLES
 
 _END = r"[\s;]*"
 _NAME = r"(?:main\.)?(?:\"(?P<quoted>\w+)\"|(?P<name>\w+))"
@@ -25,7 +25,12 @@ _DESCRIBING = re.compile(
 )
 
 
-def plain_query(query: str, tables: Collection[str]) -> str:
+def is_listing(query: str) -> bool:
+    """Whether a statement lists or describes tables."""
+    return (_LISTING.fullmatch(query) or _DESCRIBING.fullmatch(query)) is not None
+
+
+def plain_query(query: str, tables: Mapping[str, TableDef]) -> str:
     """``query``; of a statement that lists or describes the ``tables``, a SELECT of the answer.
 
     That of a list has the columns name, kind (``table`` or ``view``) and answers; that of a table
@@ -39,19 +44,20 @@ def plain_query(query: str, tables: Collection[str]) -> str:
     return query if described is None else _described(described, tables)
 
 
-def _listed(tables: Collection[str], *, only_views: bool) -> str:
-    views = [(result.name, "view", result.doc) for result in views_over(tables)]
-    own = [] if only_views else [(name, "table", TABLES[name].doc) for name in sorted(tables)]
-    return _select(("name", "kind", "answers"), [*own, *views])
+def _listed(tables: Mapping[str, TableDef], *, only_views: bool) -> str:
+    named = tables.keys() & view_names()
+    views = sorted((one.name, "view", one.doc) for one in [*views_over(tables), *map(view, named)])
+    own = sorted((name, "table", one.doc) for name, one in tables.items() if name not in named)
+    return _select(("name", "kind", "answers"), views if only_views else [*own, *views])
 
 
-def _described(result: re.Match[str], tables: Collection[str]) -> str:
+def _described(result: re.Match[str], tables: Mapping[str, TableDef]) -> str:
     name = str(result["quoted"] or result["name"])
     problem = missing_table(name, tables)
     if problem:
         raise CheckFailed(problem)
     lower = name.lower()
-    columns = view(lower).columns if lower in view_names() else TABLES[lower].columns
+    columns = (tables[lower] if lower in tables else view(lower)).columns
     rows = [(one.name, one.type, "YES" if one.nullable else "NO", one.doc) for one in columns]
     return _select(("column_name", "column_type", "null", "meaning"), rows)
 

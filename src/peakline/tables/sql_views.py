@@ -68,9 +68,12 @@ def view(name: str) -> View:
 
 
 def views_over(tables: Iterable[str], names: Iterable[str] | None = None) -> list[View]:
-    """Those of the views ``names`` (default: all) that stand on ``tables`` alone, by name."""
+    """Those of the views ``names`` (default: all) that stand on ``tables`` alone, by name; of a
+    job, views are tables themselves.
+    """
     there = frozenset(tables)
-    every = map(view, sorted(view_names() if names is None else view_names().intersection(names)))
+    wanted = view_names() if names is None else view_names().intersection(names)
+    every = map(view, sorted(wanted - there))
     return [result for result in every if result.needs <= there]
 
 
@@ -89,4 +92,5 @@ def missing_table(name: str, tables: Iterable[str]) -> str:
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
     if close and len(there) > _MOST_LISTED:
         return f"{why}{meant} SHOW TABLES lists all"
-    return f"{why}{meant} There is: {', '.join(there)}"
+    listed = [table for table in there if table not in view_names()]
+    return f"{why}{meant} There is: {', '.join(listed)}"

@@ -54,18 +54,28 @@ def whole_table(name: str) -> frozenset[str]:
 
 def empty_columns(name: str) -> Columns:
     """The named table without rows, every column of its declared type."""
+    return columns_without_rows(TABLES[name])
+
+
+def columns_without_rows(definition: TableDef) -> Columns:
+    """A table without rows, every column of its declared type."""
     data = {
         column.name: Names(np.zeros(0, np.int32), [])
         if column.type == "string"
         else np.zeros(0, column.type)
-        for column in TABLES[name].columns
+        for column in definition.columns
     }
     return Columns(data)
 
 
 def columns_of_rows(name: str, rows: Iterable[Iterable[Any]]) -> Columns:
     """The named table of ``rows``, each with a value per column in its order; None is null."""
-    columns = TABLES[name].columns
+    return columns_of_rows_in(TABLES[name], rows)
+
+
+def columns_of_rows_in(definition: TableDef, rows: Iterable[Iterable[Any]]) -> Columns:
+    """As `columns_of_rows`, for the table of a ``definition``."""
+    columns = definition.columns
     data: dict[str, Column] = {}
     valid: dict[str, BoolArray] = {}
     lists = [*zip(*rows, strict=True)] or [()] * len(columns)

@@ -96,12 +96,12 @@ def deliver(
     output: str | None,
     *,
     force: bool,
-    source: str,
+    source: str | Iterable[str],
     is_text: bool,
 ) -> None:
     """Let ``write`` fill standard output (``output`` None or ``-``) or the file ``output``.
 
-    Raises UsageError when the file exists and not ``force``, always when it is the ``source`` that
+    Raises UsageError when the file exists and not ``force``, always when it is a ``source`` that
     the answer was read from, and where the log of a job would obey an answer that is no text.
     """
     if output is None or output == "-":
@@ -124,6 +124,7 @@ def deliver(
     from pathlib import Path
 
     target = Path(output)
-    if target.exists() and Path(source).exists() and target.samefile(source):
+    sources = [source] if isinstance(source, str) else source
+    if target.exists() and any(Path(one).exists() and target.samefile(one) for one in sources):
         raise UsageError(f"{output}: is the profile itself; choose another name")
     repository.write_atomically(output, write, replace=force)

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from peakline.deadline import check_deadline, current_deadline, holding
 from peakline.errors import CancelledError, CheckFailed, DeadlineError, PeaklineError, RemoteError
 from peakline.tables.database import WARNINGS, needed
+from peakline.tables.definition import TableDef
 from peakline.tables.query import QueryNeeds, SqlParameters
 from peakline.tables.sql_process.answer import Form
 from peakline.tables.sql_process.frames import Frame, content, nameless_file
 from peakline.tables.sql_process.process import GoneError, NonsenseError, SqlProcess
-from peakline.tables.sql_process.shared import Piece, SharedTables
+from peakline.tables.sql_process.shared import Piece, RankedPiece, SharedTables
 from peakline.tables.table_source import TableSource
 from peakline.tables.tables import TABLES
 from peakline.wire import threads
@@ -50,6 +51,8 @@ class Question:
     form: Form = field(default_factory=Form)
     remote: bool = False
     parameters: SqlParameters = None
+    spill: str = ""
+    """The folder for what does not fit into ``memory_limit``; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -124,20 +127,10 @@ class SqlPool:
         _close_all(idle)
 
     def _answer(self, profile: TableSource, question: Question, answer: int) -> int:
-        check_deadline()
         profile.check_open()
-        known = profile.tables
-        frame: Frame = {
-            "query": question.query,
-            "parameters": question.parameters,
-            "limit": question.memory_limit,
-            "remote": question.remote,
-            "tables": known,
-            **asdict(question.form),
-        }
+        known = {name: TABLES[name] for name in profile.tables}
 
-        def tables(needs: Frame) -> Iterator[tuple[str, int, list[Piece]]]:
-            wanted = _checked(needs, known)
+        def tables(wanted: QueryNeeds) -> Iterator[tuple[str, int, list[Piece]]]:
             for name, columns in needed(profile, wanted):
                 pieces = (
                     [Piece(name, columns)]
@@ -145,6 +138,56 @@ class SqlPool:
                     else self.shared.pieces(profile, name, columns, wanted[name])
                 )
                 yield name, columns.rows, pieces
+
+        return self._put(question, known, tables, answer, ranked=False)
+
+    def ranked(
+        self,
+        known: Mapping[str, TableDef],
+        question: Question,
+        read: Callable[[QueryNeeds], Iterable[tuple[str, RankedPiece]]],
+    ) -> pa.Table:
+        """The answer to ``question`` over tables of all ranks of a job, those of
+        `peakline.tables.ranked.ranked_tables`; ``read`` gives those that it needs. Raises as
+        `rows`, and what ``read`` raises.
+        """
+        import pyarrow as pa
+
+        def tables(wanted: QueryNeeds) -> Iterator[tuple[str, int, list[Piece]]]:
+            for name, piece in read(wanted):
+                yield name, 0, [piece]
+
+        with _new_file() as answer:
+            self._put(question, known, tables, answer, ranked=True)
+            table: pa.Table = pa.ipc.open_stream(content(answer)).read_all()
+            return table
+
+    def _put(
+        self,
+        question: Question,
+        known: Mapping[str, TableDef],
+        read: Callable[[QueryNeeds], Iterable[tuple[str, int, list[Piece]]]],
+        answer: int,
+        *,
+        ranked: bool,
+    ) -> int:
+        """Put ``question`` to a process, over the ``known`` tables; how many rows its answer has,
+        which is in the file ``answer`` then.
+        """
+        check_deadline()
+        frame: Frame = {
+            "query": question.query,
+            "parameters": question.parameters,
+            "limit": question.memory_limit,
+            "remote": question.remote,
+            "spill": question.spill,
+            "tables": [*known],
+            "ranked": ranked,
+            **asdict(question.form),
+        }
+
+        def tables(needs: Frame) -> Iterable[tuple[str, int, list[Piece]]]:
+            return read(_checked(needs, known))
 
         with holding(self._places):
             for is_last in (False, True):
@@ -235,10 +278,10 @@ class SqlPool:
 _REASONS = ((DeadlineError, "deadline"), (CancelledError, "cancelled"), (CheckFailed, "memory"))
 
 
-def _checked(needs: Frame, known: list[str]) -> QueryNeeds:
+def _checked(needs: Frame, known: Mapping[str, TableDef]) -> QueryNeeds:
     """What a process says that it needs, where that is possible; else NonsenseError."""
     for name, columns in needs.items():
-        there = {column.name for column in TABLES[name].columns} if name in known else set()
+        there = {column.name for column in known[name].columns} if name in known else set()
         if name not in known or not there.issuperset(columns or ()):
             raise NonsenseError("the process of the query needs what there is not; try again")
     return {name: None if columns is None else set(columns) for name, columns in needs.items()}

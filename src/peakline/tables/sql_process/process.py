@@ -178,6 +178,7 @@ class SqlProcess:
             "rows": rows,
             "pieces": [piece.number for piece in pieces],
             "new": [piece.number for piece in new],
+            "parts": new[0].parts if new else None,
         }
         if len(new) > MOST_FILES:
             raise TypeError(f"{name} in {len(new)} pieces")

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -29,6 +29,9 @@ _numbers = count(1)
 class Piece:
     """Some columns of a table, in a file of ``size`` bytes with a ``descriptor``."""
 
+    parts: Sequence[Sequence[int]] | None = None
+    """Where in the file the streams of the ranks of a job lie, where it is not one of Arrow's."""
+
     def __init__(self, name: str, columns: Columns) -> None:
         import pyarrow as pa
 
@@ -42,6 +45,16 @@ class Piece:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
         self.size = os.fstat(self.descriptor).st_size
+
+
+class RankedPiece(Piece):
+    """A table of all ranks, in the file with a ``descriptor``, which is somebody else's."""
+
+    def __init__(self, descriptor: int, parts: Sequence[Sequence[int]]) -> None:
+        self.number = next(_numbers)
+        self.columns = frozenset()
+        self.descriptor, self.parts = descriptor, parts
+        self.size = os.fstat(descriptor).st_size
 
 
 def _give_up(descriptor: int, owner: int) -> None:

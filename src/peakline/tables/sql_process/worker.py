@@ -40,6 +40,7 @@ from peakline.tables.query import (
     views_in,
     with_nulls,
 )
+from peakline.tables.ranked import ranked_table, ranked_tables
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_listing import plain_query
 from peakline.tables.sql_process.answer import ARROW, Form, collect, write
@@ -51,6 +52,7 @@ from peakline.tables.sql_process.frames import (
     receive,
     send,
 )
+from peakline.tables.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -132,11 +134,14 @@ class _Worker:
     base: int | None = None
     """Bytes of addresses before any query."""
     limit: int = 0
+    spill: str = ""
     database: duckdb.DuckDBPyConnection | None = None
     guards: dict[bool, Guard] = field(default_factory=dict)
     """Those for local callers, and for remote ones: True."""
     pieces: dict[int, tuple[pa.Table, int]] = field(default_factory=dict)
     """By their numbers: columns that are mapped, and the size of the file."""
+    passing: list[int] = field(default_factory=list)
+    """The numbers of pieces that are of one query: the file may be large, and takes the disk."""
 
     @property
     def mapped(self) -> int:
@@ -150,12 +155,16 @@ class _Worker:
             for number in question["forget"]:
                 self.pieces.pop(number, None)
             said = self._said(question, answer)
+            for number in self.passing:
+                self.pieces.pop(number, None)
+            self.passing.clear()
             os.close(answer)
             if said is None:
                 continue
             is_fit = said.pop("is_fit", True) and self._recovers()
             send(self.connection, {**said, "is_fit": is_fit})
             if is_fit:
+                # The folder of the last query is gone.
                 self._open(self.limit)
 
     def _recovers(self) -> bool:
@@ -174,7 +183,7 @@ class _Worker:
 
         try:
             limit_time(question["seconds"])
-            self._open(question["limit"])
+            self._open(question["limit"], question["spill"])
             return self._answered(question, answer)
         except EndOfFramesError:
             raise
@@ -197,12 +206,12 @@ class _Worker:
         text = f"the query takes more memory than its limit of {self.limit} bytes; request less"
         return _refused(text, is_fit=is_fit)
 
-    def _open(self, limit: int) -> None:
-        """Have a database with this limit of memory."""
-        if self.database is not None and limit == self.limit:
+    def _open(self, limit: int, spill: str = "") -> None:
+        """Have a database with this limit of memory, and this folder for what is above it."""
+        if self.database is not None and (limit, spill) == (self.limit, self.spill):
             return
         self._close()
-        self.database, self.limit = connect(limit), limit
+        self.database, self.limit, self.spill = connect(limit, spill), limit, spill
         if self.base is None:
             self.guards = {who: Guard(self.database, remote=who) for who in (False, True)}
             # With one query done: the database has its threads then.
@@ -217,7 +226,9 @@ class _Worker:
     def _answered(self, question: Frame, answer: int) -> Frame | None:
         if self.database is None:
             raise TypeError("there is no database")
-        tables = question["tables"]
+        names = question["tables"]
+        ranked = question["ranked"]
+        tables = ranked_tables(names) if ranked else {name: TABLES[name] for name in names}
         query = plain_query(question["query"], tables)
         self._allow(0)
         guard, parameters = self.guards[question["remote"]], question["parameters"]
@@ -280,13 +291,19 @@ class _Worker:
         for number, descriptor in zip(frame["new"], files, strict=True):
             size = os.fstat(descriptor).st_size
             self._allow(size)
+            if frame["parts"] is not None:
+                table = ranked_table(frame["table"], descriptor, frame["parts"])
+                self.pieces[number] = table, size
+                self.passing.append(number)
+                connection.register(frame["table"], table)
+                return
             self.pieces[number] = pa.ipc.open_file(mapped(descriptor)).read_all(), size
         columns: dict[str, pa.ChunkedArray] = {}
         for number in frame["pieces"]:
             table = self.pieces[number][0]
             columns.update(zip(table.column_names, table.columns, strict=True))
         name = frame["table"]
-        connection.register(name, with_nulls(name, pa.table(columns), frame["rows"]))
+        connection.register(name, with_nulls(TABLES[name], pa.table(columns), frame["rows"]))
 
 
 def _refused(text: str, *, is_fit: bool = True) -> Frame:
