@@ -43,7 +43,7 @@ def test_no_verb_is_a_usage_error_with_the_help(peakline):
     ("words", "message"),
     [
         (["nonsense"], "No such command or file 'nonsense'; see peakline --help"),
-        (["memory"], "Missing argument 'PATH'; see peakline memory --help"),
+        (["memory"], "Missing argument 'PATH...'; see peakline memory --help"),
         (["memory", "--bogus", "x"], "--bogus"),
         (["sql", "p", "select 1", "--format", "xml"], "xml"),
         (["tool", "memory_profile"], "tool takes NAME and PATH"),

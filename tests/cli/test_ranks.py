@@ -53,6 +53,58 @@ def test_a_verb_for_one_takes_a_rank_or_a_host(peakline, job):
     assert (run.code, run.err.endswith("no rank 5; there is: 0-1\n")) == (3, True)
 
 
+def test_several_files_are_the_job_whose_ranks_they_are(peakline, job, monkeypatch):
+    files = sorted(job.glob("*.json"))
+    whole = peakline("ops", job)
+    assert peakline("ops", *files) == whole
+    monkeypatch.chdir(job)
+    run = peakline("rank0.json", "./rank1.json")
+    assert (run.code, ". (job of 2 ranks, chrome_trace)" in run.out, run.err) == (0, True, "")
+    assert "job of 2 ranks" in peakline("rank0.json", job / "rank1.json").out
+    for verb in ("summary", "steps", "memory", "ops", "fit"):
+        assert peakline(verb, *files, "--json") == peakline(verb, job, "--json"), verb
+    limit = ("--max-step-time", "1ns")
+    failed = peakline("check", "rank0.json", "rank1.json", *limit)
+    assert (failed.code, "2 of 2 ranks fail" in failed.err) == (1, True)
+    assert peakline("tool", "job", *files).out == peakline("tool", "job", job).out
+    for query in ("select rank, host from ranks", "from events"):
+        assert peakline("sql", *files, query) == peakline("sql", job, query)
+    assert peakline("sql", "--list", *files) == peakline("sql", "--list", job)
+    one = peakline("ops", *files, "--rank", 1)
+    assert "aten::r1" in one.out
+    assert "aten::r0" not in one.out
+    assert peakline("ops", *files, "--host", "rank0") == peakline("ops", job, "--host", "rank0")
+
+
+def test_files_of_equal_names_are_called_by_their_folders(peakline, tmp_path):
+    for rank in (0, 1):
+        put(tmp_path, f"node{rank}/trace.json", content=trace(rank))
+    for places in (["node0/trace.json", "node1/trace.json"], ["node0", "node1"]):
+        run = peakline("sql", *(tmp_path / one for one in places), "select rank, host from ranks")
+        assert run.out.split() == ["rank", "host", "0", "node0/trace", "1", "node1/trace"]
+        assert run.err == ""
+
+
+def test_files_that_are_no_ranks_of_one_job(peakline, tmp_path, root):
+    put(tmp_path, "a.json", "b.json", content=json.dumps({"traceEvents": []}).encode())
+    run = peakline("summary", tmp_path / "a.json", tmp_path / "b.json")
+    assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
+    assert f"{tmp_path}/a.json, {tmp_path}/b.json: not the ranks of one job" in run.err
+    sample = root / "tests/data/programs/late_slot.xplane.pb.gz"
+    for rank in (0, 1):
+        put(tmp_path, f"rank{rank}.json", content=trace(rank))
+    ranks = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    run = peakline("ops", *ranks, sample)
+    assert "late_slot.xplane.pb.gz: xplane: no rank of this job\n" in run.err
+    assert "job of 2 ranks" in run.out
+    run = peakline("ops", *ranks, tmp_path / "c.json")
+    assert (run.code, run.out) == (3, "")
+    assert "c.json: no such file or directory; did you mean" in run.err
+    assert peakline("ops", *ranks, "-").code == 2
+    run = peakline("sql", *ranks[:1], "select", "1")
+    assert run.err == "peakline: select: is no PATH; for the shell a query is one word in quotes\n"
+
+
 def test_a_report_says_which_rank_it_is_of(peakline, job, tmp_path):
     assert peakline("report", job, "-o", tmp_path / "a.html", "--rank", 0).code == 0
     text = (tmp_path / "a.html").read_text(encoding="utf-8").replace("<wbr>", "")

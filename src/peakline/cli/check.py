@@ -22,7 +22,7 @@ from peakline.check.units import (
     size_amount,
     time_amount,
 )
-from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.options import Reading, each_path, json_option, paths_argument, reading_options
 from peakline.cli.ranks import Readers, contributions, is_job, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
@@ -70,7 +70,7 @@ def _limit(
     peakline check logs --max-peak 12GiB --junit peakline.xml
  """,
 )
-@path_argument
+@paths_argument
 @_limit("max-peak", "SIZE", size_amount, "The most that may be in use: 10MB, 64KiB, 1.5GiB.")
 @_limit(
     "max-growth-per-step",
@@ -171,7 +171,7 @@ def check(path: str, reading: Reading, readers: Readers, *, json: bool, **given:
     named = {option: given[option.replace("-", "_")] for option in _REPORTS}
     places = {option: place for option, place in named.items() if place is not None}
     annotations = ci.annotations_for(given["annotations"], given["annotations_file"])
-    ci.check_places(places, (path, *question.baselines))
+    ci.check_places(places, (*each_path(path), *question.baselines))
     result = reading.find(path)
     if is_job(result):
         if question.baselines:

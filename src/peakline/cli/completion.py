@@ -209,6 +209,10 @@ def _values_of(verb: str, parameter: click.Parameter) -> _Complete | None:
     name = parameter.name or ""
     listed = _NAMES.get((verb, name)) or _NAMES_OF_ALL.get(name)
     # A server's --host is an address.
+    if (verb, name) == ("sql", "paths"):
+        return lambda context, word: (_names(_queries) if " " in word else _paths("file"))(
+            context, word
+        )
     if listed is not None and (verb != "serve" or name != "host"):
         return _names(listed)
     shown = parameter.make_metavar(click.Context(click.Command(verb))).strip("[]")
@@ -272,7 +276,7 @@ def _ranks(given: _Given, _: str) -> list[str]:
 
 
 def _files(given: _Given) -> list[HostFile]:
-    path, wanted = given.get("path"), given.get("session")
+    path, wanted = _path(given), given.get("session")
     if not isinstance(path, str) or is_url(path):
         return []
     try:
@@ -282,9 +286,15 @@ def _files(given: _Given) -> list[HostFile]:
         return []
 
 
+def _path(given: _Given) -> object:
+    """PATH, the first of several; of a query that is to come the last word."""
+    paths = given.get("paths") or given.get("path") or given.get("query")
+    return paths[0] if isinstance(paths, tuple) else paths
+
+
 def _found(given: _Given) -> list[Session]:
     """The sessions of a directory of this machine, the newest first."""
-    path = given.get("path")
+    path = _path(given)
     if not isinstance(path, str) or is_url(path):
         return []
     try:
@@ -297,6 +307,5 @@ _NAMES: dict[tuple[str, str], _Listed] = {
     ("tool", "name"): _tools,
     ("tool", "format"): _formats,
     ("export", "to"): _targets,
-    ("sql", "query"): _queries,
 }
 _NAMES_OF_ALL: dict[str, _Listed] = {"session": _sessions, "host": _hosts, "rank": _ranks}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline import document, findings, jobs, memory
-from peakline.cli.options import PATH_HELP, Argument, Reading, json_option, reading_options
+from peakline.cli.options import PATH_HELP, Argument, Paths, Reading, json_option, reading_options
 from peakline.cli.ranks import Readers, contributions, is_job, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
@@ -15,7 +15,7 @@ from peakline.memory.allocator_names import recorded_name
 from peakline.memory.fit.model import Question, question_of
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.repository import only_file
+from peakline.repository import job_of_files, only_file
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -74,10 +74,15 @@ def fit(
     """Say in how much memory the program runs, and how to set it up.
 
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
-    answers are put together. Of several ranks it is what each needs, and which fails first.
+    answers are put together, unless they are ranks. Of several ranks it is what each needs, and
+    which fails first.
     """
     question = question_of(limits, settings, batch)
     results = [reading.find(path) for path in paths]
+    files = [result for result in results if isinstance(result, str)]
+    if len(paths) == len(files) > 1 and job_of_files(files) is not None:
+        paths = (Paths(paths),)
+        results = [reading.find(paths[0])]
     for path, result in zip(paths, results, strict=True):
         if is_job(result):
             if len(paths) > 1:

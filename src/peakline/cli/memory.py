@@ -11,7 +11,7 @@ from peakline import document, findings
 from peakline.cli.options import (
     Reading,
     json_option,
-    path_argument,
+    paths_argument,
     programs_option,
     reading_options,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     peakline memory snapshot.pickle
 """,
 )
-@path_argument
+@paths_argument
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @click.option(
     "--step", metavar="STEP", help="The largest use while this step ran: a step's id, or its name."

@@ -8,7 +8,7 @@ import click
 
 import peakline
 from peakline import document
-from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.options import Reading, answer_hosts, json_option, paths_argument, reading_options
 from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
@@ -40,7 +40,7 @@ _COLUMN = {
     peakline ops trace.json --by function
 """,
 )
-@path_argument
+@paths_argument
 @click.option(
     "--top",
     metavar="N",

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import click
 
@@ -39,7 +39,52 @@ class Argument(click.Argument):
 
 
 PATH_HELP = "A profile, graph or log file (- is standard input), a session or a log directory."
+PATHS_HELP = f"{PATH_HELP[:-1]}; the files of a job's ranks."
 path_argument = click.argument("path", cls=Argument, help=PATH_HELP)
+
+
+class Paths(str):
+    """Several PATHs as one: called as the folder that all of them are in, which holds the job whose
+    ranks they are.
+
+    >>> Paths(["traces/rank0.json", "traces/rank1.json"])
+    'traces'
+    """
+
+    __slots__ = ("each",)
+    each: tuple[str, ...]
+
+    def __new__(cls, each: Sequence[str]) -> Self:
+        """The paths ``each``, of which there is one at least."""
+        paths = super().__new__(cls, repository.folder_of_all(each))
+        paths.each = tuple(each)
+        return paths
+
+
+def each_path(path: str) -> tuple[str, ...]:
+    """The PATHs that were given for one."""
+    return path.each if isinstance(path, Paths) else (path,)
+
+
+def one_path(paths: Sequence[str]) -> str | None:
+    """What an argument of several PATHs means: the only one, or `Paths`; None without any."""
+    return (paths[0] if len(paths) == 1 else Paths(paths)) if paths else None
+
+
+def paths_of(_: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]) -> str | None:
+    """The callback of an argument of several PATHs, which makes them `one_path`."""
+    return one_path(paths)
+
+
+paths_argument = click.argument(
+    "path",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    callback=paths_of,
+    cls=Argument,
+    help=PATHS_HELP,
+)
 session_option = click.option(
     "--session", metavar="ID", help="The session of a log directory. Default: the newest."
 )
@@ -121,20 +166,26 @@ class Reading:
     def find(self, path: str) -> str | Session:
         """The file that ``path`` means, or the session where it means several hosts.
 
-        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken, that
-        logs beside dumps were not read, and what else lies beside the profiles of a job's ranks,
-        is one line on standard error.
+        As `peakline.repository.resolve_hosts`, of `Paths` as `resolve_several`. That the newest of
+        several sessions was taken, that logs beside dumps were not read, and what else lies beside
+        the profiles of a job's ranks, is one line on standard error.
         """
 
         def note(newest: Session, count: int) -> None:
-            say(f"{path}: session {newest.name}, the newest of {count}")
+            where = newest.path if isinstance(path, Paths) else path
+            say(f"{where}: session {newest.name}, the newest of {count}")
 
         def note_only(file: Readable) -> None:
             say(f"{path}: no session here; its only readable file is taken: {file}")
 
-        result = repository.resolve_hosts(
-            path, self.session, self.host, rank=self.rank, newest=note, only=note_only
-        )
+        if isinstance(path, Paths):
+            result = repository.resolve_several(
+                path.each, self.session, self.host, rank=self.rank, newest=note
+            )
+        else:
+            result = repository.resolve_hosts(
+                path, self.session, self.host, rank=self.rank, newest=note, only=note_only
+            )
         for other in result.others if isinstance(result, repository.RankFiles) else ():
             say(f"{path}: not in the job: {other}")
         if result == path and repository.dumped_in(path) and (logs := repository.logs_in(path)):

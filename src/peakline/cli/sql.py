@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from peakline.cli.options import (
-    PATH_HELP,
+    PATHS_HELP,
     Argument,
+    Paths,
     Reading,
     check_safe_csv,
     force_option,
+    one_path,
     output_option,
     reading_options,
     safe_csv_option,
 )
 from peakline.cli.ranks import Readers, is_job, readers_options, rows_of_ranks
-from peakline.cli.verb import Verb
+from peakline.cli.verb import Verb, is_place
 from peakline.errors import UsageError
 from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings, say
@@ -55,7 +57,7 @@ _FORMATS = ("table", "csv", "json", "parquet")
       group by rank order by rank"
 """,
 )
-@click.argument("path", cls=Argument, required=False, help=PATH_HELP)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, cls=Argument, help=PATHS_HELP)
 @click.argument("query", cls=Argument, required=False, help="One SELECT statement.")
 @click.option(
     "--list",
@@ -81,7 +83,7 @@ _FORMATS = ("table", "csv", "json", "parquet")
 )
 @readers_options
 def sql(
-    path: str | None,
+    paths: tuple[str, ...],
     query: str | None,
     format: str | None,  # noqa: A002  (the option is called --format)
     output: str | None,
@@ -98,15 +100,20 @@ def sql(
     DuckDB's dialect, over the tables of PATH and the views over them. Of several ranks every table
     has the column rank, and the table ranks says which there are.
     """
+    if list_views and query is not None:
+        paths, query = (*paths, query), None  # the last word is no query
+    path = one_path(paths)
     ending = (output or "").rpartition(".")[2].lower()
     chosen = format or (ending if ending in _FORMATS[1:] else "table")
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
-    if list_views is (query is not None) or (path is None and not list_views):
+    if path is None and not list_views:
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
     check_safe_csv(chosen, safe_csv=safe_csv)
     warnings: Sequence[ProfileWarning] = ()
     notes: Sequence[str] = ()
+    if isinstance(path, Paths) and not any(map(is_place, path.each[1:])):
+        raise UsageError(f"{path.each[1]}: is no PATH; for the shell a query is one word in quotes")
     result = None if path is None else reading.find(path)
     if path is None or result is None:
         answer, sources = _views(None), [""]

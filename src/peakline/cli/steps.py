@@ -6,7 +6,7 @@ import click
 
 import peakline
 from peakline import document, findings
-from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
+from peakline.cli.options import Reading, answer_hosts, json_option, paths_argument, reading_options
 from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
 from peakline.render import terminal
@@ -22,7 +22,7 @@ from peakline.render.terminal.output import print_json
     peakline steps run.xplane.pb --json
 """,
 )
-@path_argument
+@paths_argument
 @reading_options(json_option)
 @readers_options
 def steps(path: str, reading: Reading, readers: Readers, *, json: bool) -> None:

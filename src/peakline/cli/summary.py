@@ -10,7 +10,7 @@ from peakline.cli.options import (
     Reading,
     answer_hosts,
     json_option,
-    path_argument,
+    paths_argument,
     programs_option,
     reading_options,
 )
@@ -32,7 +32,7 @@ from peakline.render.terminal.output import print_json
     peakline summary run.xplane.pb --json
 """,
 )
-@path_argument
+@paths_argument
 @reading_options(programs_option, json_option)
 @readers_options
 def summary(path: str, reading: Reading, readers: Readers, *, json: bool) -> None:

@@ -10,7 +10,7 @@ import click
 
 import peakline
 from peakline.cli.options import (
-    PATH_HELP,
+    PATHS_HELP,
     Argument,
     Reading,
     check_safe_csv,
@@ -19,6 +19,7 @@ from peakline.cli.options import (
     host_option,
     max_unpacked_option,
     output_option,
+    paths_of,
     rank_option,
     safe_csv_option,
     scheduler_option,
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
 """,
 )
 @click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")
-@click.argument("path", cls=Argument, required=False, help=PATH_HELP)
+@click.argument(
+    "path", metavar="[PATH]...", nargs=-1, callback=paths_of, cls=Argument, help=PATHS_HELP
+)
 @host_option
 @rank_option
 @session_option

@@ -131,4 +131,6 @@ def _arguments(command: click.Command, ctx: click.Context) -> Iterator[str]:
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
             value = ctx.params.get(parameter.name or "")
+            # Several PATHs are one text.
+            value = getattr(value, "each", value)
             yield from (value if isinstance(value, tuple) else (str(value),))

@@ -159,6 +159,47 @@ def job_of_sessions(
     return None if job is None else _session_of(job, (), look, path, _shortest)
 
 
+def job_of_files(
+    paths: Sequence[str], storage_options: Mapping[str, object] | None = None
+) -> RankFiles | None:
+    """The job of which the named files are ranks, with those of them that are not in ``others``;
+    None where they are not ranks of one job. It lies in the folder that all of them are in.
+
+    Raises UsageError where they are the ranks of several jobs, which names them.
+    """
+    look = _Look(storage_options or {}, None)
+    folder = folder_of_all(paths)
+    names = [path.removeprefix("" if folder == "." else f"{folder.rstrip('/')}/") for path in paths]
+    files = [
+        _file(name.lstrip("/"), FileEntry(name.rpartition("/")[2], path))
+        for name, path in zip(names, paths, strict=True)
+    ]
+    job = _job_of([file for file in files if may_be_read(file.entry)], look, folder)
+    if job is None:
+        return None
+    result = _session_of(job, files, look, folder)
+    listed = {*(file.path for file in result.files), *(other.path for other in result.others)}
+    unread = [
+        Problem(file.name, file.entry.path, "no profile")
+        for file in files
+        if not file.said.is_rank and file.entry.path not in listed
+    ]
+    return replace(result, others=(*result.others, *unread))
+
+
+def folder_of_all(paths: Sequence[str]) -> str:
+    """The folder that all of the files are in.
+
+    >>> folder_of_all(["traces/node0/rank0.json", "traces/node1/rank1.json"])
+    'traces'
+    """
+    parts = [path.split("/")[:-1] for path in paths]
+    common = [
+        one[0] for one in takewhile(lambda one: len(set(one)) == 1, zip(*parts, strict=False))
+    ]
+    return "/".join(common) or ("/" if paths[0].startswith("/") else ".")
+
+
 def _is_next(file: _File, ranks: set[int], look: _Look) -> bool:
     """Whether a recording says that it is of a rank of a larger world that is not among ``ranks``,
     to which it is added.

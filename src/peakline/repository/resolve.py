@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.places import is_url
+from peakline.places import as_path, is_url
 from peakline.repository.files import HostFile, files_of_hosts
 from peakline.repository.layout import Repository, local_or_url
 from peakline.repository.names import (
@@ -19,7 +19,14 @@ from peakline.repository.names import (
     listing,
     recording_of,
 )
-from peakline.repository.ranks import RankFiles, file_of_rank, job_of_sessions, rank_files
+from peakline.repository.ranks import (
+    RankFiles,
+    file_of_rank,
+    folder_of_all,
+    job_of_files,
+    job_of_sessions,
+    rank_files,
+)
 from peakline.repository.readable import Readable, readable_in
 from peakline.repository.session import Session
 from peakline.repository.store import Folder, Missing, Store, Unreadable
@@ -164,6 +171,67 @@ def resolve_hosts(
         if newest is not None:
             newest(chosen, len(others))
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
+
+
+def resolve_several(
+    paths: Sequence[str],
+    session: str | None = None,
+    host: str | None = None,
+    *,
+    rank: int | None = None,
+    storage_options: _Options | None = None,
+    newest: Callable[[Session, int], None] | None = None,
+) -> str | Session:
+    """The job whose ranks lie in the files, folders and sessions ``paths``; the file of ``rank`` or
+    ``host``, where that is named. As `resolve_hosts` for a directory with nothing else in it.
+
+    Raises UsageError where they are not the ranks of one job, and as `resolve_hosts`.
+    """
+    if _STDIN in paths:
+        raise UsageError("standard input is one profile; name the files of several ranks")
+    if rank is not None and host is not None:
+        raise UsageError("--rank or --host, not both")
+    options = storage_options or {}
+    files: list[str] = []
+    for path in paths:
+        one = resolve_hosts(path, session, newest=newest, storage_options=options)
+        files += [one] if isinstance(one, str) else [file.path for file in one.hosts()]
+    if not all(map(_is_absolute, files)):
+        files = [local_or_url(file) for file in files]
+        if any(map(_is_absolute, files)):
+            files = [
+                file if is_url(file) else as_path(str(Path(file).absolute())) for file in files
+            ]
+    files = list(dict.fromkeys(files))
+    if len(files) == 1:
+        return files[0] if rank is None else _file_of(files[0], rank, files[0])
+    job = _session_in(files, options) or job_of_files(files, options)
+    if job is None:
+        raise UsageError(
+            f"{listing(files)}: not the ranks of one job, by what the files and their names say; "
+            "name one of them, or two after peakline diff"
+        )
+    if rank is not None:
+        return _file_of(job, rank, job.path)
+    return _file_or_session(job, job.hosts(), host)
+
+
+def _is_absolute(path: str) -> bool:
+    return is_url(path) or Path(path).is_absolute()
+
+
+def _session_in(files: Sequence[str], options: _Options) -> RankFiles | None:
+    """The hosts of a session, where the files of one directory are those of all or some of them."""
+    folder = folder_of_all(files)
+    names = {_file_name(file) for file in files}
+    if len({file.rpartition("/")[0] for file in files}) > 1:
+        return None
+    everyone = hosts(folder, storage_options=options)
+    own = [one for one in everyone if _file_name(one.path) in names]
+    if len(own) < len(files):
+        return None
+    name = _file_name(folder)
+    return RankFiles(name, name, folder, options, files=tuple(own))
 
 
 def is_log_directory(
