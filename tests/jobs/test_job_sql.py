@@ -1,6 +1,7 @@
 """SQL over a job: what each rank says of itself, one rank after the other."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from peakline.errors import CheckFailed, InputError
 from peakline.repository import resolve_hosts
 from peakline.tables.query import connect
 from peakline.tables.rank_conditions import ranks_needed
+from peakline.tables.sql_process.answer import Form
+from peakline.tables.sql_process.pool import Question
 
 DATA = Path(__file__).parents[1] / "data" / "jobs"
 PATHS = {
@@ -186,3 +189,15 @@ def test_a_job_of_which_nothing_can_be_read_says_why(tmp_path):
     put(tmp_path, "rank0.json", "rank1.json", content=b"no trace")
     with Engine() as engine, pytest.raises(InputError, match=r"rank0\.json"):
         engine.sql(session, "from events")
+
+
+def test_remote_callers_take_no_more_than_the_cache_and_see_no_places(job):
+    session = resolve_hosts(str(job))
+    question = Question("select rank, path, status from ranks", 64 << 20, Form("json"), remote=True)
+    with Engine() as engine:
+        rows = engine.remote_sql(session, question, public=lambda text: text.replace(str(job), ""))
+    assert str(job) not in rows.content.decode()
+    assert rows.rows == 3
+    assert any(note.startswith("host rank1: ") for note in rows.notes)
+    with Engine(cache_bytes=100) as engine, pytest.raises(CheckFailed, match="takes too much"):
+        engine.remote_sql(session, replace(question, query="from events"))

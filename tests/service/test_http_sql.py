@@ -203,6 +203,32 @@ CNN = SESSIONS["tf2_cnn"]
 TWO = SESSIONS["tf2_multihost"]
 
 
+def test_without_a_host_a_query_is_over_all_ranks(face):
+    def post(query, **more):
+        return face.client.post(f"/api/sessions/{TWO}/sql", json={"query": query, **more})
+
+    count = "select count(*) n from events"
+    hosts = face.client.get(f"/api/sessions/{TWO}").json()["hosts"]
+    each = [post(count, host=host).json()[0]["n"] for host in hosts]
+    rows = post("select rank, count(*) n from events group by rank order by rank").json()
+    assert rows == [{"rank": rank, "n": n} for rank, n in enumerate(each)]
+    ranks = post("select * from ranks").json()
+    assert [(one["host"], one["status"]) for one in ranks] == [(host, "read") for host in hosts]
+    assert not any("/" in text for one in ranks for text in map(str, one.values()))
+    names = face.client.get(f"/api/sessions/{TWO}/tables").json()
+    assert {"events", "ranks"} <= set(names)
+    listed = [one["name"] for one in post("show tables").json() if one["kind"] == "table"]
+    assert sorted(listed) == names
+    for query, message in (
+        ("from read_csv('/etc/passwd')", "is not allowed"),
+        ("from evnts", "Did you mean events?"),
+        ("select getenv('HOME') from events", "is not allowed"),
+        ("from duckdb_settings()", "is not allowed"),
+    ):
+        answer = post(query)
+        assert (answer.status_code, message in answer.json()["detail"]) == (400, True), query
+
+
 def test_the_figures_are_listed_with_their_parameters(shared_face):
     listed = shared_face.client.get("/api/figures").json()
     assert [each["name"] for each in listed] == figure_names()

@@ -110,7 +110,7 @@ class Engine:
             if isinstance(executor, str)
             else executor
         )
-        self._max_unpacked_bytes = max_unpacked_bytes
+        self._max_unpacked_bytes, self._cache_bytes = max_unpacked_bytes, cache_bytes
         # The cache must not refer to the engine: one that nobody has any more gives up its profiles
         # and ends its processes at once, not when the garbage collector comes by.
         self._sql_processes = SqlProcesses(sql_processes, cache_bytes)
@@ -247,8 +247,16 @@ class Engine:
         the query has run. Raises as `Profile.sql`; InputError when no host can be read. One that
         cannot is in the notes.
         """
-        files = _files(session, "")
+        job = self._job_query(_files(session, ""), progress=progress)
+        return job.rows(query, checked_parameters(parameters), memory_limit_bytes)
 
+    def _job_query(
+        self,
+        files: Sequence[HostFile],
+        *,
+        progress: Callable[[str, int, int], object] | None = None,
+        public: Callable[[str], str] | None = None,
+    ) -> JobQuery:
         def ask(task: TablesTask) -> Answer:
             def here() -> Answer:
                 with self.cache.lease(task.file) as profile:
@@ -262,15 +270,29 @@ class Engine:
             workers=self.executor.workers,
             counted=partial(_counted, progress),
             max_unpacked_bytes=self._max_unpacked_bytes,
-        ).rows(query, checked_parameters(parameters), memory_limit_bytes)
+            public=public,
+        )
 
-    def remote_sql(self, session: Session, question: Question, *, host: str = "") -> WrittenRows:
-        """The answer to a remote caller's query over one host's tables, made in another process.
+    def remote_sql(
+        self,
+        session: Session,
+        question: Question,
+        *,
+        host: str = "",
+        public: Callable[[str], str] = str,
+    ) -> WrittenRows:
+        """The answer to a remote caller's query over one host's tables, made in another process;
+        without ``host`` over those of all ranks, where there are several: what is read of them may
+        take as much of the disk as the cache of profiles of memory. ``public`` is what the caller
+        may see of why one of them could not be read.
 
-        Raises as `SqlPool.rows` does, NotFoundError for an unknown host, UsageError where there are
-        several and none is named.
+        Raises as `SqlPool.rows` does, NotFoundError for an unknown host.
         """
-        with self.cache.lease(only_host(session, host, "sql")) as profile:
+        files = _files(session, host)
+        if len(files) > 1:
+            job = self._job_query(files, public=public)
+            return job.written(question, self.sql_pool, self._cache_bytes)
+        with self.cache.lease(files[0]) as profile:
             return self.sql_pool.rows(profile, question)
 
     def figure(self, session: Session, request: FigureQuestion, *, host: str = "") -> Answer:
@@ -291,8 +313,13 @@ class Engine:
         return self._answers.get((request, file.stamp()), make, lambda _: True)
 
     def tables(self, session: Session, *, host: str = "") -> list[str]:
-        """Names of the tables that a query over one host's profile may use, sorted."""
-        with self.cache.lease(only_host(session, host, "sql")) as profile:
+        """Names of the tables that a query over one host's profile may use, sorted; without
+        ``host`` of those that one over all ranks may, where there are several.
+        """
+        files = _files(session, host)
+        if len(files) > 1:
+            return self._job_query(files).names()
+        with self.cache.lease(files[0]) as profile:
             return profile.tables
 
     def close(self) -> None:

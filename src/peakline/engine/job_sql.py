@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, warnings_of
@@ -40,13 +40,15 @@ from peakline.tables.ranked import (
     streams_of,
 )
 from peakline.tables.sql_listing import is_listing
-from peakline.tables.sql_process.pool import Question, shared_pool
+from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows, shared_pool
 from peakline.tables.sql_process.shared import RankedPiece
-from peakline.tables.sql_views import missing_table
+from peakline.tables.sql_views import missing_table, view_names
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class JobRows:
 class JobQuery:
     """A query over the profiles ``files`` of a job. ``ask`` gives what is wanted of one, wherever
     it is read, of ``workers`` at once. ``counted`` makes, of the files that are read, what
-    is called for each that is done.
+    is called for each that is done. ``public`` is what a remote caller may see of an error.
     """
 
     def __init__(
@@ -101,11 +103,12 @@ class JobQuery:
         workers: int,
         counted: Callable[[Sequence[HostFile]], Callable[[HostFile], object] | None],
         max_unpacked_bytes: int | None = None,
+        public: Callable[[str], str] | None = None,
     ) -> None:
         newest = newest_of_workers([(file.host, file) for file in files])
         self._files = [file for _, file in newest]
         self._ask, self._workers, self._counted = ask, workers, counted
-        self._max_unpacked_bytes = max_unpacked_bytes
+        self._max_unpacked_bytes, self._public = max_unpacked_bytes, public
         hosts = {file.host for file in self._files}
         earlier = (file.host for file in files if file.host not in hosts)
         self._notes = [f"{host} is an earlier recording of a worker" for host in earlier]
@@ -121,59 +124,70 @@ class JobQuery:
         Raises CheckFailed for a query that is wrong or not allowed, or names what no rank has; and
         what reading raises where no rank can be read.
         """
+        with _files() as (folder, files), connect(None, folder) as connection:
+
+            def parts(needs: QueryNeeds) -> dict[str, tuple[int, list[Part]]]:
+                return self._parts(needs, self._named_ranks(connection, query, needs), files)
+
+            def register(needs: QueryNeeds) -> None:
+                for name, part in parts(needs).items():
+                    connection.register(name, ranked_table(name, *part))
+
+            def answer(tables: Mapping[str, TableDef]) -> pa.Table:
+                if memory_limit_bytes is None:
+                    return answered(connection, query, parameters, tables, register)
+                question = Question(query, memory_limit_bytes, parameters=parameters, spill=folder)
+                return shared_pool().ranked(tables, question, lambda needs: _pieces(parts(needs)))
+
+            table = self._of_known(query, answer)
+        return JobRows(table, warnings_of(self._warned), tuple(self._notes), tuple(self._remarks))
+
+    def written(self, question: Question, pool: SqlPool, most_bytes: int) -> WrittenRows:
+        """The answer to a remote caller, made in a process of the ``pool``; what is read for it
+        may take ``most_bytes``. Raises as `rows`.
+        """
+        with _files(most_bytes) as (_, files):
+
+            def read(needs: QueryNeeds) -> list[tuple[str, RankedPiece]]:
+                # Only the process of the query looks at its text.
+                return _pieces(self._parts(needs, None, files))
+
+            rows = self._of_known(
+                question.query, lambda tables: pool.ranked_rows(tables, question, read)
+            )
+        return replace(rows, notes=(*self._notes, *self._remarks))
+
+    def names(self) -> list[str]:
+        """The names of the tables that a query may use, sorted."""
+        return sorted(self._survey().keys() - view_names())
+
+    def _of_known(self, query: str, answer: Callable[[Mapping[str, TableDef]], _T]) -> _T:
+        """``answer`` of all tables that there may be; of those that this job has, where the query
+        lists them or names what there is not.
+        """
         try:
-            tables = self._survey() if is_listing(query) else ranked_tables()
-            table = self._answer(query, tables, parameters, memory_limit_bytes)
+            return answer(self._survey() if is_listing(query) else ranked_tables())
         except CheckFailed as error:
             if self._is_read or not str(error).startswith("Table with name"):
                 raise
-            # Which of the names that are near to it this job has.
-            table = self._answer(query, self._survey(), parameters, memory_limit_bytes)
-        return JobRows(table, warnings_of(self._warned), tuple(self._notes), tuple(self._remarks))
-
-    def _answer(
-        self,
-        query: str,
-        tables: Mapping[str, TableDef],
-        parameters: SqlParameters,
-        memory_limit_bytes: int | None,
-    ) -> pa.Table:
-        with (
-            tempfile.TemporaryDirectory(prefix="peakline-sql-") as folder,
-            closing(RankedFiles(folder)) as files,
-            connect(None, folder) as connection,
-        ):
-
-            def register(needs: QueryNeeds) -> None:
-                for name, part in self._parts(connection, query, needs, files).items():
-                    connection.register(name, ranked_table(name, *part))
-
-            def read(needs: QueryNeeds) -> list[tuple[str, RankedPiece]]:
-                parts = self._parts(connection, query, needs, files)
-                return [(name, RankedPiece(*part)) for name, part in parts.items()]
-
-            if memory_limit_bytes is None:
-                return answered(connection, query, parameters, tables, register)
-            question = Question(query, memory_limit_bytes, parameters=parameters, spill=folder)
-            return shared_pool().ranked(tables, question, read)
+        return answer(self._survey())
 
     def _survey(self) -> dict[str, TableDef]:
         """What a query may name of this job."""
-        with closing(RankedFiles("")) as files:
+        with _files() as (_, files):
             names = self._read(self._files, {}, files).names
         return ranked_tables(name for own in names.values() for name in own)
 
     def _parts(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        query: str,
-        needs: QueryNeeds,
-        files: RankedFiles,
+        self, needs: QueryNeeds, named: Mapping[str, int] | None, files: RankedFiles
     ) -> dict[str, tuple[int, list[Part]]]:
-        """Where in ``files`` the tables that a query ``needs`` lie, when they are read."""
+        """Where in ``files`` the tables that a query ``needs`` lie, when they are read: of the
+        ranks ``named`` by host, or of all.
+        """
         if not needs:
             return {}
-        named = self._named_ranks(connection, query, needs)
+        if named is None:
+            named = dict.fromkeys((file.host for file in self._files), 0)
         chosen = [file for file in self._files if file.host in named]
         wanted = {name: columns for name, columns in needs.items() if name != RANKS.name}
         read = self._read(chosen, wanted, files)
@@ -192,7 +206,8 @@ class JobQuery:
                 self._remarks.append(f"no {name} in the profile of {_ranks_text(lacking)}")
         for file in chosen:
             if file.host in ranks:
-                files.add(file.host, {RANKS.name: stream_of_rank(read.row(file))})
+                row = read.row(file, self._public)
+                files.add(file.host, {RANKS.name: stream_of_rank(row)})
         return {name: files.part_of(name, ranks) for name in needs}
 
     def _named_ranks(
@@ -237,6 +252,8 @@ class JobQuery:
         parts: list[tuple[str, Judged[frozenset[str]]]] = []
         failed: dict[str, PeaklineError] = {}
         for file, answer in zip(files, answers, strict=True):
+            if isinstance(answer, CheckFailed):
+                raise answer
             if isinstance(answer, PeaklineError):
                 failed[file.host] = answer
             else:
@@ -278,13 +295,29 @@ class _Read:
             if file.host in self.members or file.host in self.failed
         }
 
-    def row(self, file: HostFile) -> tuple[str | None, ...]:
-        """The row of a rank in the table `RANKS`."""
+    def row(self, file: HostFile, public: Callable[[str], str] | None) -> tuple[str | None, ...]:
+        """The row of a rank in the table `RANKS`; with ``public`` without places of the machine."""
+        path = file.path if public is None else file.path.replace("\\", "/").rpartition("/")[2]
         member = self.members.get(file.host)
         if member is not None:
-            return file.host, member.title, member.machine or None, file.path, "read"
+            return file.host, member.title, member.machine or None, path, "read"
         title = file.host if file.rank is None else f"rank {file.rank}"
-        return file.host, title, None, file.path, str(self.failed[file.host])
+        reason = str(self.failed[file.host])
+        return file.host, title, None, path, reason if public is None else public(reason)
+
+
+@contextmanager
+def _files(most_bytes: int | None = None) -> Iterator[tuple[str, RankedFiles]]:
+    """A directory of its own, and files in it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="peakline-sql-") as folder,
+        closing(RankedFiles(folder, most_bytes)) as files,
+    ):
+        yield folder, files
+
+
+def _pieces(parts: Mapping[str, tuple[int, list[Part]]]) -> list[tuple[str, RankedPiece]]:
+    return [(name, RankedPiece(*part)) for name, part in parts.items()]
 
 
 def _check_there(needs: QueryNeeds, read: _Read) -> None:

@@ -282,15 +282,15 @@ class Analysis:
         form: Form,
         parameters: SqlParameters = None,
     ) -> WrittenRows:
-        """The rows of one reading SQL statement over one host's tables, with the values of its
-        parameters.
+        """The rows of one reading SQL statement over one host's tables, or those of all ranks,
+        with the values of its parameters.
         """
         session, host = self._session_of(repository_root, session_id, host_name)
         limit, values = self._settings.sql_memory_bytes, checked_parameters(parameters)
         form = replace(form, max_bytes=self._settings.sql_answer_bytes)
         question = Question(query, limit, form, remote=True, parameters=values)
         with self.gate.enter():
-            return self._engine.remote_sql(session, question, host=host)
+            return self._engine.remote_sql(session, question, host=host, public=self.public_text)
 
     def tables(self, repository_root: str, session_id: str, host_name: str) -> list[str]:
         """The names of the tables that `sql` may ask for."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from peakline.errors import CheckFailed
 from peakline.tables.database import needed
 from peakline.tables.definition import ColumnDef, TableDef, parse_tables
 from peakline.tables.query import QueryNeeds, with_nulls
@@ -130,18 +131,28 @@ class _Place:
 
 
 class RankedFiles:
-    """The tables of ranks, in files of the directory ``folder`` that nobody else sees. Thread-safe;
-    they are gone when it is closed.
+    """The tables of ranks, in files of the directory ``folder`` that nobody else sees, up to
+    ``most_bytes`` together. Thread-safe; they are gone when it is closed.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, most_bytes: int | None = None) -> None:
+        self._folder, self._left = folder, most_bytes
         self._lock = threading.Lock()
         self._places: dict[str, _Place] = {}
 
     def add(self, host: str, streams: Mapping[str, bytes]) -> None:
-        """Put the tables of a host, as `streams_of` has them, behind those that are there."""
+        """Put the tables of a host, as `streams_of` has them, behind those that are there.
+
+        Raises CheckFailed where they do not fit.
+        """
         with self._lock:
+            if self._left is not None:
+                self._left -= sum(map(len, streams.values()))
+                if self._left < 0:
+                    raise CheckFailed(
+                        "what the query needs of all ranks takes too much; name fewer columns, or "
+                        "a host"
+                    )
             for name, stream in streams.items():
                 place = self._place(name)
                 padding = -len(stream) % _ALIGNED

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from peakline.engine import Answer
 from peakline.figures.named import FigureQuestion, figure_kind, figure_names
-from peakline.service.http.answers import MEDIA_TYPES, data_response
+from peakline.service.http.answers import MEDIA_TYPES, data_response, notes_header
 from peakline.service.http.describe import (
     ASKING,
     READING,
@@ -37,7 +37,11 @@ from peakline.tables.sql_process.answer import Form
 
 sql_routes = Routes("sql", "/api")
 
-_HEADERS = {"Peakline-Rows": "how many rows the query has, those left out by max_rows too"}
+_HEADERS = {
+    "Peakline-Rows": "how many rows the query has, those left out by max_rows too",
+    "Peakline-Notes": "ranks that could not be read, or have no rows of a table: a JSON array of "
+    "lines",
+}
 _ROWS = {
     "application/json": {
         "schema": {"type": "array", "items": {"type": "object"}},
@@ -49,11 +53,13 @@ _ROWS = {
 
 @sql_routes.post(
     "/sessions/{session_id}/sql",
-    summary="A query over the tables of one host's profile",
+    summary="A query over the tables of one host's profile, or those of all ranks",
     responses=described(*ASKING, _200=answer("the rows, in the requested format", _ROWS, _HEADERS)),
 )
 async def sql(request: Request, path: SessionPath, query: RootQuery, body: SqlBody) -> Response:
-    """Rows. A statement that does not only read the tables is refused with its reason."""
+    """Rows. A statement that does not only read the tables is refused with its reason. Without a
+    host, where there are several, every table has the column `rank` and there is a table `ranks`.
+    """
     context = accepted(request, session=path.session_id, host=body.host)
     form = Form(body.format, body.max_rows, body.large_integers == "string", body.safe_csv)
 
@@ -62,6 +68,7 @@ async def sql(request: Request, path: SessionPath, query: RootQuery, body: SqlBo
             query.root, path.session_id, body.host, body.query, form, body.parameters
         )
         headers = {"Peakline-Rows": str(rows.rows)}
+        headers |= notes_header(map(context.analysis.public_text, rows.notes))
         return data_response(request, rows.content, body.format, headers, cached=False)
 
     return await context.work.answer(request, work)

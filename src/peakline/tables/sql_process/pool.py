@@ -61,6 +61,8 @@ class WrittenRows:
 
     content: bytes
     rows: int
+    notes: tuple[str, ...] = ()
+    """What of a job could not be read, or is not there: a line each."""
 
 
 class SqlPool:
@@ -147,20 +149,31 @@ class SqlPool:
         question: Question,
         read: Callable[[QueryNeeds], Iterable[tuple[str, RankedPiece]]],
     ) -> pa.Table:
+        """The answer to ``question``, whose form has Arrow's format; see `ranked_rows`."""
+        import pyarrow as pa
+
+        rows = self.ranked_rows(known, question, read)
+        table: pa.Table = pa.ipc.open_stream(rows.content).read_all()
+        return table
+
+    def ranked_rows(
+        self,
+        known: Mapping[str, TableDef],
+        question: Question,
+        read: Callable[[QueryNeeds], Iterable[tuple[str, RankedPiece]]],
+    ) -> WrittenRows:
         """The answer to ``question`` over tables of all ranks of a job, those of
         `peakline.tables.ranked.ranked_tables`; ``read`` gives those that it needs. Raises as
         `rows`, and what ``read`` raises.
         """
-        import pyarrow as pa
 
         def tables(wanted: QueryNeeds) -> Iterator[tuple[str, int, list[Piece]]]:
             for name, piece in read(wanted):
                 yield name, 0, [piece]
 
         with _new_file() as answer:
-            self._put(question, known, tables, answer, ranked=True)
-            table: pa.Table = pa.ipc.open_stream(content(answer)).read_all()
-            return table
+            rows = self._put(question, known, tables, answer, ranked=True)
+            return WrittenRows(content(answer), rows)
 
     def _put(
         self,
