@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from peakline import jobs
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, warnings_of
 from peakline.engine.executors import fan_out
 from peakline.engine.work import CONTRIBUTION, contributed
 from peakline.errors import CheckFailed, PeaklineError, faults_of
-from peakline.jobs.judged import Judged, by_rank, judged_of
-from peakline.jobs.members import Job, Member, numbers_text
 from peakline.repository import HostFile
 from peakline.repository.names import newest_of_workers
 from peakline.repository.ranks import rank_of_file
@@ -72,7 +71,7 @@ class TablesTask:
         with profile.question() as warnings:
             streams = streams_of(profile, self.needs)
             seen = _Seen(frozenset([*profile.tables, *profile.views]), streams)
-            content = pickle.dumps(judged_of(profile, seen), protocol=5)
+            content = pickle.dumps(jobs.judged_of(profile, seen), protocol=5)
             return Answer(content, CONTRIBUTION, tuple(warnings()))
 
 
@@ -239,17 +238,17 @@ class JobQuery:
     def _read(self, files: Sequence[HostFile], needs: QueryNeeds, into: RankedFiles) -> _Read:
         """Read what is needed of ``files``; raises what the first raises where none can be read."""
 
-        def one(file: HostFile) -> tuple[Judged[frozenset[str]], Answer]:
+        def one(file: HostFile) -> tuple[jobs.Judged[frozenset[str]], Answer]:
             with faults_of(file.path):
                 answer = self._ask(TablesTask(file, needs, self._max_unpacked_bytes))
-                seen: Judged[_Seen] = contributed(answer)
+                seen: jobs.Judged[_Seen] = contributed(answer)
                 into.add(file.host, seen.result.streams)
-                return Judged(seen.profile, seen.result.names), replace(answer, content=b"")
+                return jobs.Judged(seen.profile, seen.result.names), replace(answer, content=b"")
 
         answers = fan_out(one, files, self._workers, self._counted(files)) if files else []
         self._is_read = True
         check_deadline()
-        parts: list[tuple[str, Judged[frozenset[str]]]] = []
+        parts: list[tuple[str, jobs.Judged[frozenset[str]]]] = []
         failed: dict[str, PeaklineError] = {}
         for file, answer in zip(files, answers, strict=True):
             if isinstance(answer, CheckFailed):
@@ -261,7 +260,7 @@ class JobQuery:
                 self._warned.append((file.host, answer[1]))
         if failed and not parts:
             raise next(iter(failed.values()))
-        job, own = by_rank(parts)
+        job, own = jobs.by_rank(parts)
         self._notes += [f"host {host}: {error}" for host, error in failed.items()]
         self._notes += [f"{one.host} {one.reason}" for one in job.left_out]
         members = {member.host: member for member, _ in own}
@@ -274,8 +273,8 @@ class _Read:
     others could not be read.
     """
 
-    job: Job
-    members: dict[str, Member]
+    job: jobs.Job
+    members: dict[str, jobs.Member]
     names: dict[str, frozenset[str]]
     failed: dict[str, PeaklineError]
 
@@ -339,4 +338,4 @@ def _numbered(known: Sequence[int | None]) -> list[int]:
 
 
 def _ranks_text(ranks: Collection[int]) -> str:
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {numbers_text([*ranks])}"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {jobs.numbers_text([*ranks])}"

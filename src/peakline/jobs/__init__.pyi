@@ -4,3 +4,8 @@ from peakline.jobs.contribution import Contribution as Contribution
 from peakline.jobs.contribution import contribution_of as contribution_of
 from peakline.jobs.contribution import identity_of as identity_of
 from peakline.jobs.judged import by_rank as by_rank
+from peakline.jobs.judged import Judged as Judged
+from peakline.jobs.judged import judged_of as judged_of
+from peakline.jobs.members import Job as Job
+from peakline.jobs.members import Member as Member
+from peakline.jobs.members import numbers_text as numbers_text
