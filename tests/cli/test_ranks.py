@@ -85,6 +85,15 @@ def test_files_of_equal_names_are_called_by_their_folders(peakline, tmp_path):
         assert run.err == ""
 
 
+def test_log_directories_are_called_by_what_differs_in_their_paths(peakline, root, tmp_path):
+    sample = (root / "tests/data/programs/late_slot.xplane.pb.gz").read_bytes()
+    for node in (0, 1):
+        put(tmp_path, f"node{node}/plugins/profile/s/vm.xplane.pb.gz", content=sample)
+    nodes = [tmp_path / "node0", tmp_path / "node1"]
+    run = peakline("sql", *nodes, "select rank, host from ranks")
+    assert run.out.split() == ["rank", "host", "0", "node0", "1", "node1"]
+
+
 def test_files_that_are_no_ranks_of_one_job(peakline, tmp_path, root):
     put(tmp_path, "a.json", "b.json", content=json.dumps({"traceEvents": []}).encode())
     run = peakline("summary", tmp_path / "a.json", tmp_path / "b.json")

@@ -47,6 +47,7 @@ _UNPACKED_BYTES = 256 << 20
 _OF_TIME = ("chrome_trace", "xplane", "run_metadata", "step_stats")
 """Formats that say what happened when: of a folder that has others too, they are the job."""
 _TRACE = "chrome_trace"
+_SESSIONS = "/plugins/profile/"
 _EPOCH_NS, _TOGETHER_NS = 10**18, 3600 * 10**9
 """A number in a name that is a time in ns since 1970; and how far apart those of one job may be."""
 
@@ -177,7 +178,9 @@ def job_of_files(
     job = _job_of([file for file in files if may_be_read(file.entry)], look, folder)
     if job is None:
         return None
-    result = _session_of(job, files, look, folder)
+    # What all sessions of log directories have in their paths says nothing.
+    are_sessions = all(_SESSIONS in f"/{file.name}" for file in job.files)
+    result = _session_of(job, files, look, folder, _shortest if are_sessions else list)
     listed = {*(file.path for file in result.files), *(other.path for other in result.others)}
     unread = [
         Problem(file.name, file.entry.path, "no profile")
