@@ -35,6 +35,7 @@ from peakline.document.wording import PAGE as PAGE_WORDING
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import COMMON
 from peakline.formats.common.format import formats
+from peakline.tables.ranked import RANKS, ranked_tables
 from peakline.tables.sql_views import view, view_names
 from peakline.tables.tables import TABLES
 from peakline.tables.warning_kinds import GROUPS
@@ -59,8 +60,9 @@ def tables_page() -> Iterator[str]:
     yield "What a profile's content looks like to `peakline sql`, `Profile.table()` and every"
     yield "analysis, whatever the file was. Times are int64 picoseconds on one clock per host, zero"
     yield "at the profile's start; sizes are int64 bytes; strings are dictionary-encoded. A source"
-    yield "offers the tables that its format can fill."
-    for table in TABLES.values():
+    yield "offers the tables that its format can fill. Over [a job](job.md#sql) every table begins"
+    yield "with the column `rank`, and there is a table `ranks`."
+    for table in (*TABLES.values(), ranked_tables([])[RANKS.name]):
         yield ""
         yield f"## {table.name}"
         yield ""
