@@ -58,6 +58,28 @@ def test_a_link_runs_its_query(page, server):
     assert rows_of(page, TABLE) == [{"answer": "42"}]
 
 
+def test_a_query_over_all_ranks(page, server):
+    hosts = api(server, "sessions/tf2_multihost")["hosts"]
+    query = "select count(*) n from events"
+    each = [sql(server, "tf2_multihost", query, host=host)[0]["n"] for host in hosts]
+    open_view(page, server, "/session/tf2_multihost/sql", query=query)
+    assert number_of(rows_of(page, TABLE)[0]["n"]) == each[0]
+    page.get_by_label("All ranks").check()
+    eventually(lambda: number_of(rows_of(page, TABLE)[0]["n"]), sum(each))
+    assert params(page)["ranks"] == "all"
+    run(page, "select rank, host from ranks order by rank")
+    assert [row["host"] for row in rows_of(page, TABLE)] == hosts
+    load_again(page, page.url)
+    assert [row["host"] for row in rows_of(page, TABLE)] == hosts
+    run(page, query)
+    page.get_by_label("All ranks").uncheck()
+    eventually(lambda: number_of(rows_of(page, TABLE)[0]["n"]), each[0])
+    page.go_back()
+    eventually(lambda: number_of(rows_of(page, TABLE)[0]["n"]), sum(each))
+    open_view(page, server, "/session/tf2_cnn/sql", query="select 1 as one")
+    assert not page.get_by_label("All ranks").is_visible()
+
+
 def test_back_shows_the_query_before(page, server):
     open_view(page, server, "/session/tf2_cnn/sql", query="select 1 as first")
     run(page, "select 2 as second")

@@ -44,9 +44,10 @@ export async function toolCommand(context, tool, query = {}) {
  * `peakline sql PATH 'select ...'`: the rows of a query.
  * @param {import("../shell/context.js").Context} context
  * @param {string} query
+ * @param {string} [host] "" is all ranks
  */
-export async function sqlCommand(context, query) {
-  return `${await commandOf(context, "sql")} ${quoted(query)}`;
+export async function sqlCommand(context, query, host = context.host) {
+  return `${await commandOf(context, "sql", { host })} ${quoted(query)}`;
 }
 
 /**

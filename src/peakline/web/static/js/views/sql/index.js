@@ -22,8 +22,16 @@ export function mount(context) {
   const output = h("div", { class: "stack" });
   const past = historyPart((query) => run(query, true));
   const beside = h("div", { class: "stack sql-beside" });
-  const questions = h("details", { class: "panel questions" },
-    h("summary", {}, "Questions to begin with"));
+  const questions = h("details", { class: "panel questions" });
+  const everyone = h("input", { type: "checkbox", id: "all-ranks", onchange: () => {
+    change({ ranks: everyone.checked ? "all" : null }, true);
+    void addTables();
+    run(requested, false);
+  } });
+  const choice = h("div", { class: "row-of tight", hidden: true }, everyone,
+    h("label", { for: "all-ranks" }, "All ranks: every table has the column rank"));
+  editor.element.append(choice);
+  context.document?.then(({ hosts }) => { choice.hidden = hosts.length < 2; }, () => undefined);
   context.main.append(h("h1", { class: "unseen" }, "SQL"),
     h("div", { class: "sql-parts" },
       h("div", { class: "stack" }, editor.element, output, questions), beside));
@@ -39,9 +47,12 @@ export function mount(context) {
 
   /** @param {Record<string, string>} params */
   function update(params) {
+    const isOther = params["ranks"] !== shown["ranks"];
     shown = params;
+    everyone.checked = shown["ranks"] === "all";
     const query = params["query"] ?? "";
-    if (query !== requested) {
+    if (isOther) void addTables();
+    if (query !== requested || isOther) {
       if (query) run(query, false);
       else {
         leave();
@@ -77,9 +88,11 @@ export function mount(context) {
     fill(output, loading("Running the query"));
     editor.setRunning(true);
     try {
-      const result = await ask(context, query, ends.signal);
+      const host = hostOf();
+      const result = await ask(context, host, query, ends.signal);
       if (ends.signal.aborted) return;
-      results = new Results(context, query, result, { sort: shown["sort"] ?? "", change });
+      results = new Results(context, query, result,
+        { host, sort: shown["sort"] ?? "", change });
       fill(output, results.element);
       results.update(shown);
       remember(query, result.total);
@@ -102,6 +115,11 @@ export function mount(context) {
     context.change(changes, push);
   }
 
+  /** That of the query: none is all ranks. */
+  function hostOf() {
+    return shown["ranks"] === "all" ? "" : context.host;
+  }
+
   function leave() {
     running?.abort();
     running = null;
@@ -112,15 +130,18 @@ export function mount(context) {
 
   async function addTables() {
     fill(beside, loading("Reading the tables"));
+    const host = hostOf();
     try {
-      const { tables, element } = await tablesPart(context, {
+      const { tables, element } = await tablesPart(context, host, {
         insert: (text) => editor.insert(text),
         look: (table) => run(`select * from ${table} limit 100`, true),
       });
+      if (host !== hostOf()) return; // the reader chose other ranks meanwhile
       fill(beside, element, past.element);
-      questions.append(examplesList(tables, (query) => run(query, true)));
+      fill(questions, h("summary", {}, "Questions to begin with"),
+        examplesList(tables, (query) => run(query, true)));
     } catch (error) {
-      if (!context.signal.aborted) fill(beside, failed(error, () => void addTables()), past.element);
+      if (host === hostOf() && !context.signal.aborted) fill(beside, failed(error, () => void addTables()), past.element);
     }
   }
 }

@@ -17,32 +17,34 @@ export const MOST_ROWS = 10_000;
 
 /**
  * @param {import("../../shell/context.js").Context} context
+ * @param {string} host "" is the only one, or all ranks
  * @param {string} query
  * @param {string} format
  * @param {number} [mostRows] by default all
  * @returns {import("../../core/api.js").Asked}
  */
-export function asking(context, query, format, mostRows) {
+export function asking(context, host, query, format, mostRows) {
   return {
     method: "POST", query: { root: context.root },
     body: { query, format, ...(format === "json" ? { large_integers: "string" } : {}),
       // What is downloaded is opened in a spreadsheet.
       ...(format === "csv" ? { safe_csv: true } : {}),
       ...(mostRows === undefined ? {} : { max_rows: mostRows }),
-      ...(context.host ? { host: context.host } : {}) },
+      ...(host ? { host } : {}) },
   };
 }
 
 /**
  * @param {import("../../shell/context.js").Context} context
+ * @param {string} host as `asking`
  * @param {string} query
  * @param {AbortSignal} signal
  * @returns {Promise<Found>}
  */
-export async function ask(context, query, signal) {
+export async function ask(context, host, query, signal) {
   const began = performance.now();
   const response = await request(sessionPath(context.session, "sql"),
-    { ...asking(context, query, "json", MOST_ROWS), signal });
+    { ...asking(context, host, query, "json", MOST_ROWS), signal });
   const text = await response.text();
   // An array with an object on each line.
   const first = text.indexOf("{");

@@ -21,10 +21,11 @@ export class Results {
    * @param {import("../../shell/context.js").Context} context
    * @param {string} query
    * @param {import("./query.js").Found} result
-   * @param {{sort: string, change: (changes: Record<string, string | null>) => void}} state
+   * @param {{host: string, sort: string, change: (changes: Record<string, string | null>) => void}} state
    */
-  constructor(context, query, result, { sort, change }) {
+  constructor(context, query, result, { host, sort, change }) {
     this.context = context;
+    this.host = host;
     this.sort = sort;
     this.change = change;
     this.query = query;
@@ -44,7 +45,7 @@ export class Results {
           exact, h("label", { for: "exact" }, "Exact numbers")),
         result.names.length > 0 && h("span", { class: "row-of tight", role: "group",
           "aria-label": "Download" }, ...Object.entries(FORMATS).map(([format, title]) =>
-          h("button", { type: "button", onclick: () => void this.#download(format) }, title)), copyText("Copy the command", () => sqlCommand(context, query)))),
+          h("button", { type: "button", onclick: () => void this.#download(format) }, title)), copyText("Copy the command", () => sqlCommand(context, query, host)))),
       this.failure,
       notices(result),
       result.total > MOST_ROWS && h("p", {}, `The first ${count(MOST_ROWS)} rows are shown; `
@@ -87,10 +88,10 @@ export class Results {
   /** @param {string} format */
   async #download(format) {
     fill(this.failure);
-    const { context, query } = this;
+    const { context, host, query } = this;
     try {
       const response = await request(sessionPath(context.session, "sql"),
-        { ...asking(context, query, format), signal: context.signal });
+        { ...asking(context, host, query, format), signal: context.signal });
       save(await response.blob(), `${fileName(context.session)}_query.${format}`);
     } catch (error) {
       if (!context.signal.aborted) fill(this.failure, failed(error));

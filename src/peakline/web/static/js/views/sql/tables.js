@@ -10,13 +10,14 @@ import { fill, h } from "../../core/dom.js";
 
 /**
  * @param {import("../../shell/context.js").Context} context
+ * @param {string} host as `asking`
  * @param {{insert: (text: string) => void, look: (table: string) => void}} actions
  * @returns {Promise<{tables: Table[], element: HTMLElement}>}
  */
-export async function tablesPart(context, { insert, look }) {
+export async function tablesPart(context, host, { insert, look }) {
   const [all, every, own] = await Promise.all([
     json("tables", { signal: context.signal }), json("views", { signal: context.signal }),
-    context.resource(["tables"]),
+    context.resource(["tables"], { host }),
   ]);
   const there = new Set(own.data);
   /** @type {Table[]} */
