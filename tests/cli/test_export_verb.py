@@ -14,7 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.each_row import each_row
+from tests.export.timelines import RankEvents
 from tests.export.written import DATA, written_file
+from tests.jobs.simulated import SCENARIOS
 from tests.memory.records import alloc
 from tests.waiting import HANG_S
 
@@ -46,6 +48,37 @@ def test_a_name_that_ends_in_gz_is_compressed_once(peakline, session, tmp_path):
     assert gzip.decompress(trace.read_bytes()) == written_file(session, "chrome-trace", args=False)
     with library.open(str(trace)) as again, library.open(str(heap)) as peak:
         assert (again.format, peak.format) == ("chrome_trace", "pprof")
+
+
+def test_ranks_of_a_job_are_one_trace(peakline, tmp_path):
+    truth = SCENARIOS["skewed_clocks"](16, 2, seed=1).write(tmp_path)
+    out = tmp_path / "out.pftrace.gz"
+    words = ["export", tmp_path, "--executor", "threads", "--force", "-o", out, "--to"]
+    run = peakline(*words, "perfetto", "--ranks", "1,8-9")
+    assert (run.code, run.out) == (0, "")
+    (root,) = truth.root.ranks
+    assert run.err == (
+        f"peakline: 18 waits without an arrow: who was waited for, most often rank {root}, is not "
+        "among these ranks\n"
+    )
+    trace = RankEvents(gzip.decompress(out.read_bytes()))
+    assert list(trace.order) == ["rank 1 (node000)", "rank 8 (node001)", "rank 9 (node001)"]
+    run = peakline(*words, "perfetto", "--ranks", "16")
+    assert run.code == 2
+    assert "--ranks 16: 1 of these have no profile; there are: 0-15" in run.err
+    run = peakline(*words, "chrome-trace")
+    assert run.code == 2
+    assert "16 hosts, choose one with --rank or --host: " in run.err
+    run = peakline(*words, "chrome-trace", "--rank", "3", "--ranks", "1")
+    assert run.code == 2
+    assert "--ranks is for a job, and --to perfetto" in run.err
+    (file,) = tmp_path.glob("rank3.*")
+    before = file.read_bytes()
+    run = peakline(*words, "perfetto", "--ranks", "1", "-o", file)
+    assert (run.code, run.err) == (
+        2, f"peakline: {file}: is the profile itself; choose another name\n"
+    )  # fmt: skip
+    assert file.read_bytes() == before
 
 
 def test_standard_output(capfdbinary, session):

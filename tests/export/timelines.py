@@ -4,6 +4,7 @@ nanoseconds after the earliest.
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from peakline import schema
@@ -113,3 +114,76 @@ class PerfettoEvents:
                 name = texts["event_names"][begun.name_iid]
                 self.slices[track.name, name, start, packet.timestamp, category, args] += 1
         assert not any(open_slices.values())
+
+
+class RankEvents:
+    """What a Perfetto trace of several ranks says: ``slices`` of each process by begin, as `Slice`,
+    and ``arrows``, the slices that each leads from and to, as Perfetto's trace processor takes
+    them: in order of time, from where an id occurs first to where it does next.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        tracks, self.order, self.counters = {}, {}, defaultdict(list)
+        texts, stacks, moments = defaultdict(dict), defaultdict(list), []
+        self.slices = defaultdict(list)
+        for packet in schema.Trace.FromString(content).packet:
+            sequence = packet.trusted_packet_sequence_id
+            assert sequence > 0
+            for entry in packet.interned_data.event_names:
+                assert (sequence, entry.iid) not in texts
+                texts[sequence, entry.iid] = entry.name
+            if packet.HasField("track_descriptor"):
+                track = packet.track_descriptor
+                assert track.uuid not in tracks
+                assert not track.parent_uuid or track.parent_uuid in tracks
+                tracks[track.uuid] = track
+                if track.HasField("process"):
+                    self.order[track.process.process_name] = track.sibling_order_rank
+            if not packet.HasField("track_event"):
+                continue
+            event = packet.track_event
+            top = tracks[event.track_uuid]
+            while top.parent_uuid:
+                top = tracks[top.parent_uuid]
+            process = top.process.process_name
+            if event.type == event.TYPE_COUNTER:
+                self.counters[process, tracks[event.track_uuid].name].append(packet.timestamp)
+                continue
+            if event.type == event.TYPE_SLICE_END:
+                own = stacks[event.track_uuid].pop()
+                own.end = packet.timestamp
+            else:
+                own = Slice(process, tracks[event.track_uuid].name)
+                own.name = texts[sequence, event.name_iid]
+                own.begin = own.end = packet.timestamp
+                own.args = {a.name: getattr(a, a.WhichOneof("value")) for a in
+                            event.debug_annotations if a.name}  # fmt: skip
+                self.slices[process].append(own)
+                if event.type == event.TYPE_SLICE_BEGIN:
+                    stacks[event.track_uuid].append(own)
+            moments += [(packet.timestamp, False, flow, own) for flow in event.flow_ids]
+            moments += [(packet.timestamp, True, flow, own) for flow in event.terminating_flow_ids]
+        self.root = tracks[0]
+        self.arrows, starts = [], {}
+        for _, is_end, flow, own in sorted(moments, key=lambda moment: moment[:2]):
+            if flow in starts:
+                self.arrows.append((starts.pop(flow), own))
+            assert not is_end or flow not in starts
+            if not is_end:
+                starts[flow] = own
+        often = Counter(flow for _, _, flow, _ in moments)
+        self.dangling = [flow for flow, count in often.items() if count < 2]
+        for own in self.slices.values():
+            own.sort(key=lambda one: (one.begin, -one.end))
+
+
+@dataclass(eq=False)
+class Slice:
+    """An event; times in ns."""
+
+    process: str
+    track: str
+    name: str = ""
+    begin: int = 0
+    end: int = 0
+    args: dict = field(default_factory=dict)

@@ -5,19 +5,30 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from peakline import export as exporting
 from peakline.cli.options import PATH_HELP, Argument, Reading, force_option, reading_options
+from peakline.cli.ranks import Readers, is_job, job_answer, readers_options
 from peakline.cli.verb import Verb
 from peakline.errors import OutputError, UsageError
 from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
 from peakline.export import export as write_export
 from peakline.memory.allocator_names import recorded_name
-from peakline.render.terminal.output import deliver, print_warnings
-from peakline.repository import check_output
+from peakline.render.terminal.output import deliver, print_warnings, say
+from peakline.repository import check_output, only_file
 from peakline.repository.writing import whole_folder
+from peakline.text import counted
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.export import JobTimelines
+    from peakline.jobs import JobAnswer
+    from peakline.repository import Session
+    from peakline.tables import ProfileWarning
 
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
@@ -42,7 +53,14 @@ _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
     help="The file, compressed where it ends in .gz, or - for standard output; "
     "for parquet a folder.",
 )
+@click.option(
+    "--ranks",
+    metavar="RANKS",
+    help="The ranks of a job to write into one trace, 0-3,7; hosts by name where their ranks are "
+    "not known. Default: all, up to 16.",
+)
 @click.option("--allocator", metavar="NAME", help="Only the memory of this allocator.")
+@readers_options
 @reading_options(
     click.option("--no-args", is_flag=True, help="Leave out the arguments (stats) of events."),
     click.option(
@@ -57,8 +75,10 @@ def export(
     path: str | None,
     to: str | None,
     output: str | None,
+    ranks: str | None,
     allocator: str | None,
     reading: Reading,
+    readers: Readers,
     *,
     no_args: bool,
     list_targets: bool,
@@ -75,7 +95,25 @@ def export(
         missing = "--to TARGET" if to is None else "-o OUT"
         raise UsageError(f"export needs {missing}; --list lists the targets")
     exporter = None if to is None else find_exporter(to)
-    with reading.open(path) as profile:
+    result = reading.find(path)
+    write_ranks = None if exporter is None else exporter.write_ranks
+    if exporter is not None and write_ranks is not None and is_job(result):
+        options = Options(allocator=allocator, args=not no_args)
+        with _destination(
+            exporter, output or "-", force=force, source=_same_file(result, output)
+        ) as sink:
+            answer = job_answer(result, reading, readers)
+            opened = _Opened(result, reading)
+            chosen = exporting.chosen_ranks(answer, ranks)
+            timelines = exporting.JobTimelines(answer, chosen, opened)
+            write_ranks(timelines, sink, options)
+        _print_notes(answer, timelines)
+        print_warnings(opened.warnings)
+        return
+    if ranks is not None:
+        raise UsageError("--ranks is for a job, and --to perfetto")
+    file = only_file(result, "choose one with --host")
+    with reading.open_file(file, path) as profile:
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])
         else:
@@ -83,6 +121,42 @@ def export(
             with _destination(exporter, output, force=force, source=profile.path) as sink:
                 write_export(profile, exporter.name, sink, options)
         print_warnings(profile.warnings)
+
+
+def _same_file(session: Session, output: str | None) -> str:
+    """The profile of ``session`` that ``output`` is; empty for none."""
+    if output is None or not Path(output).exists():
+        return ""
+    paths = [file.path for file in session.hosts()]
+    return next((one for one in paths if Path(one).exists() and Path(output).samefile(one)), "")
+
+
+class _Opened:
+    """Opens the profile of a host, and has what was warned of in all."""
+
+    def __init__(self, session: Session, reading: Reading) -> None:
+        self._paths = {file.host: file.path for file in session.hosts()}
+        self._reading = reading
+        self.warnings: list[ProfileWarning] = []
+
+    @contextmanager
+    def __call__(self, host: str) -> Iterator[Profile]:
+        with self._reading.open_file(self._paths[host], self._paths[host]) as profile:
+            yield profile
+            self.warnings += profile.warnings
+
+
+def _print_notes(answer: JobAnswer, timelines: JobTimelines) -> None:
+    if answer.paired.clocks.aligned_by == "none":
+        say("the clocks of these hosts are compared by nothing: each is taken as it is")
+    if timelines.waited_for_others:
+        many, most = timelines.waited_for_others
+        say(
+            f"{counted(many, 'wait')} without an arrow: who was waited for, most often {most}, is "
+            "not among these ranks"
+        )
+    elif len(timelines) > 1 and not timelines.arrows:
+        say("no arrows: no collective that holds its members up is recorded on two of these ranks")
 
 
 def _print_targets(targets: list[Exporter]) -> None:

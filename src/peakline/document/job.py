@@ -461,7 +461,7 @@ def _row(answer: JobAnswer, number: int) -> tuple[Any, ...]:
 
 def job_document(answer: JobAnswer) -> dict[str, Any]:
     """What ``--json`` prints of a job, and the tool ``job`` answers."""
-    job, paired = answer.job, answer.paired
+    job, paired, firsts = answer.job, answer.paired, set(answer.job.firsts)
     first = [_missed_finding(answer, one) for one in answer.missed if not one.is_lost]
     first += [root_finding(answer, root) for root in answer.roots]
     first += [one.as_json() for one in shared_findings(answer)]
@@ -472,6 +472,11 @@ def job_document(answer: JobAnswer) -> dict[str, Any]:
                 "aligned_by": paired.clocks.aligned_by,
                 "uncertainty_ps": paired.clocks.uncertainty_ps,
                 "machines": [asdict(one) for one in paired.clocks.machines],
+                "ranks": [
+                    {"rank": one.number, "host": one.host} | asdict(answer.clock(number))
+                    for number, one in enumerate(job.members)
+                    if one in firsts
+                ],
             }
         },
         "headline": headline(answer),

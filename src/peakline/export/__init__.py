@@ -1,13 +1,5 @@
 """A profile in the formats of other tools: one file per target, one registry."""
 
-from peakline.export.registry import (
-    Exporter,
-    Options,
-    Sink,
-    can_export,
-    export,
-    find_exporter,
-    target_names,
-)
+from peakline.lazy import attached
 
-__all__ = ["Exporter", "Options", "Sink", "can_export", "export", "find_exporter", "target_names"]
+__all__, __getattr__, __dir__ = attached(__name__, __file__)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.deadline import check_deadline
+from peakline.export.ranks import JobTimelines, RankCollectives, RankTimeline
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
-from peakline.kernels.trace_layout import END
+from peakline.kernels.trace_layout import BEGIN, END
 from peakline.schema import TracePacket, descriptor
 from peakline.tables import Columns, Profile
 from peakline.tables.columns import Names
@@ -64,7 +66,9 @@ class EventPackets:
     def __init__(
         self, events: Columns, slices: Lanes, tracks: Tracks, names: int,
         categories: int | None, arguments: Arguments | None, arrows: Arrows | None,
+        meetings: Meetings | None,
     ) -> None:  # fmt: skip
+        self._meetings = meetings
         self._slices, self._tracks = slices, tracks
         self._name, self._first_name = events.names("name"), names
         self._category = None if categories is None else events.names("category")
@@ -95,6 +99,8 @@ class EventPackets:
             fields.append(self._arguments.of(row, begins))
         if self._arrows is not None:
             fields.append(self._arrows.of(event, begins))
+        if self._meetings is not None:
+            fields += self._meetings.of(row, begins, np.flatnonzero(kind != BEGIN))
         return time, encode(moments.size, fields, frame=PACKET["track_event"])
 
 
@@ -129,9 +135,10 @@ class Arguments:
 
 
 class Arrows:
-    """The ends of arrows at the slices that they are bound to."""
+    """The ends of arrows at the slices that they are bound to; ``base`` is their first number."""
 
-    def __init__(self, flows: Columns, owner: AnyArray, slices: int) -> None:
+    def __init__(self, flows: Columns, owner: AnyArray, slices: int, base: int) -> None:
+        self._base = base
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
         self._flow = flows.array("flow_id")[order]
@@ -140,13 +147,69 @@ class Arrows:
     def of(self, event: AnyArray, begins: AnyArray) -> Spans:
         """Those of the slices ``event[begins]``."""
         first, last = self._first[event[begins]], self._first[event[begins] + 1]
-        ids = flow_ids(self._flow[ranges(first, last)])
+        ids = flow_ids(self._flow[ranges(first, last)], self._base)
         return _at(event.size, begins, last - first, ids)
 
 
-def flow_ids(flow: AnyArray) -> Messages:
-    """Numbers of arrows; 0 is never one."""
-    return fixed(EVENT["flow_ids"], flow.astype(np.int64) + 1)
+def flow_ids(flow: AnyArray, base: int) -> Messages:
+    """Numbers of arrows of one profile; 0 is never one."""
+    return fixed(EVENT["flow_ids"], flow.astype(np.int64) + base)
+
+
+class Meetings:
+    """What is known of a rank's collectives: arguments where they begin, and arrows to those who
+    waited for it. An arrow leaves where the slice begins and ends where the slice of who waited
+    does: Perfetto takes an arrow in order of time, and who waited had begun before.
+    """
+
+    def __init__(self, own: RankCollectives, events: int, *, args: bool) -> None:
+        self._own = own
+        self._begins, self._ends = (np.full(events, -1, np.int64) for _ in range(2))
+        self._begins[own.event] = np.arange(own.event.size)
+        has_end = np.flatnonzero((own.ends >= 0) & (own.into >= 0))
+        self._ends[own.ends[has_end]] = has_end
+        self._out = fixed(EVENT["flow_ids"], _BETWEEN_RANKS + own.out)
+        self._into = fixed(EVENT["terminating_flow_ids"], _BETWEEN_RANKS + own.into)
+        self._args: list[tuple[BoolArray, Messages]] = []
+        if args:
+            texts = Pool(_ANNOTATION["string_value"], own.group.values).of(own.group.codes)
+            self._add("group", texts, own.group.codes >= 0)
+            for name, value, is_known in (
+                ("sequence", own.sequence, own.sequence >= 0),
+                ("bytes", own.size_bytes, own.size_bytes >= 0),
+                ("late_ns", own.late_ps // 1000, np.ones(own.event.size, np.bool_)),
+                ("wait_ns", own.wait_ps // 1000, own.wait_ps >= 0),
+            ):
+                self._add(name, Number(_ANNOTATION["int_value"], value, is_known), is_known)
+
+    def _add(self, name: str, value: Field, is_known: BoolArray) -> None:
+        rows = is_known.size
+        title = Spans.same(message(_ANNOTATION["name"], name.encode()), rows)
+        each = encode(rows, [title, value], frame=EVENT["debug_annotations"])
+        self._args.append((is_known, each))
+
+    def of(self, row: AnyArray, begins: AnyArray, ends: AnyArray) -> list[Field]:
+        """The fields of the events ``row``, of which ``begins`` begin and ``ends`` end."""
+        place = np.full(row.size, -1, np.int64)
+        place[begins] = self._begins[row[begins]]
+        here = np.flatnonzero(place >= 0)
+        first, last = (self._own.first[place[here] + k] for k in (0, 1))
+        many = ranges(first, last)
+        result: list[Field] = []
+        for is_known, each in self._args:
+            has_it = place >= 0
+            has_it[here] = is_known[place[here]]
+            result.append(each.at(np.where(has_it, place, -1)))
+        ids = encode(many.size, [self._out.at(many)])
+        result.append(_at(row.size, here, last - first, ids))
+        place = np.full(row.size, -1, np.int64)
+        place[ends] = self._ends[row[ends]]
+        result.append(self._into.at(place))
+        return result
+
+
+_BETWEEN_RANKS = 1 << 62
+"""The first number of an arrow from rank to rank: no profile has so many."""
 
 
 _ROWS = 1 << 16
@@ -161,21 +224,52 @@ _IN_TRACE = field_numbers("Trace")["packet"]
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
     """For Perfetto's page and trace processor, in the encoding it reads fastest."""
     timeline = read_timeline(profile, args=options.args, allocator=options.allocator)
-    sink(lambda stream: stream.writelines(_Writer(timeline).parts()))
+    sink(lambda stream: stream.writelines(_Writer(timeline, timeline.first_ps, _Numbers()).parts()))
+
+
+def _export_ranks(ranks: JobTimelines, sink: Sink, options: Options) -> None:
+    """Each rank is a process, with its planes within it; read and written one after the other."""
+    sink(lambda stream: stream.writelines(_parts_of_ranks(ranks, options)))
+
+
+def _parts_of_ranks(ranks: JobTimelines, options: Options) -> Iterator[bytes | memoryview]:
+    order = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
+    order.track_descriptor.uuid = 0
+    order.track_descriptor.process_ordering = order.track_descriptor.PROCESS_ORDERING_EXPLICIT
+    yield _framed(order)
+    zero, numbers = ranks.zero_ps, _Numbers()
+    for place, reading in enumerate(ranks.each(args=options.args, allocator=options.allocator)):
+        with reading as rank:
+            yield from _Writer(rank.timeline, zero, numbers, place, rank, args=options.args).parts()
+        # Released before the next is read.
+        del rank
+
+
+@dataclass
+class _Numbers:
+    """What no other rank of the trace may have: the last track's, and the next arrow's."""
+
+    track: int = 0
+    flow: int = 1
 
 
 class _Writer:
-    """Writes one timeline."""
+    """Writes one timeline; that of a ``rank`` as the process of number ``place``."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._zero = timeline.first_ps
+    def __init__(
+        self, timeline: Timeline, zero_ps: int, numbers: _Numbers, place: int = 0,
+        rank: RankTimeline | None = None, *, args: bool = True,
+    ) -> None:  # fmt: skip
+        self._timeline, self._zero, self._numbers = timeline, zero_ps, numbers
+        self._place, self._rank, self._args = place, rank, args
+        self._sequence = _SEQUENCE + place
         self._rows = TraceRows(timeline.planes, timeline.lines)
-        self._uuids = 0
+        self._process = 0
         self._names = 0
         flags = PACKET["sequence_flags"] << 3, PACKET["trusted_packet_sequence_id"] << 3
         self._same = b"".join(
-            varint(tag) + varint(value) for tag, value in zip(flags, (2, _SEQUENCE), strict=True)
+            varint(tag) + varint(value)
+            for tag, value in zip(flags, (2, self._sequence), strict=True)
         )
 
     def parts(self) -> Iterator[bytes | memoryview]:
@@ -189,7 +283,7 @@ class _Writer:
         yield from self._counters(of_plane)
         for counter in self._timeline.memory:
             name = f"Memory {counter.allocator}".rstrip()
-            track, content = self._counter_track(name, unit=_BYTES_UNIT)
+            track, content = self._counter_track(name, self._process, unit=_BYTES_UNIT)
             yield content
             value = Number(
                 EVENT["counter_value"], counter.bytes, np.ones(counter.bytes.size, np.bool_)
@@ -205,14 +299,14 @@ class _Writer:
         """Interned texts begin with this packet."""
         packet = TracePacket()
         packet.sequence_flags = 1
-        packet.trusted_packet_sequence_id = _SEQUENCE
+        packet.trusted_packet_sequence_id = self._sequence
         return _framed(packet)
 
     def _track(self, name: str, parent: int = 0) -> tuple[int, Any]:
-        packet = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
+        packet = TracePacket(trusted_packet_sequence_id=self._sequence)
         track = packet.track_descriptor
-        self._uuids += 1
-        track.uuid = self._uuids
+        self._numbers.track += 1
+        track.uuid = self._numbers.track
         if parent:
             track.parent_uuid = parent
         if name:
@@ -222,11 +316,18 @@ class _Writer:
     def _processes(self) -> tuple[dict[int, int], bytes]:
         """The track of every plane, and the packets that describe them."""
         planes, result, content = self._timeline.planes, {}, []
+        if self._rank is not None:
+            self._process, packet = self._track("")
+            track = packet.track_descriptor
+            track.process.pid, track.process.process_name = self._place + 1, self._rank.title
+            track.sibling_order_rank = self._place
+            content.append(_framed(packet))
         described = planes.each("plane_id", "name")
         for (plane, name), pid in zip(described, self._rows.pids, strict=True):
-            uuid, packet = self._track("")
-            packet.track_descriptor.process.pid = pid & 0x7FFFFFFF
-            packet.track_descriptor.process.process_name = name or ""
+            uuid, packet = self._track(name or "" if self._process else "", self._process)
+            if not self._process:
+                packet.track_descriptor.process.pid = pid & 0x7FFFFFFF
+                packet.track_descriptor.process.process_name = name or ""
             result[plane] = uuid
             content.append(_framed(packet))
         return result, b"".join(content)
@@ -275,9 +376,15 @@ class _Writer:
         arrows = None
         if flows is not None and flows.rows:
             owner = bind_flows(flows, slices)
-            arrows = Arrows(flows, owner, slices.rows.size)
+            arrows = Arrows(flows, owner, slices.rows.size, self._numbers.flow)
             yield from self._loose_ends(flows.take(owner < 0), tracks)
-        packets = EventPackets(events, slices, Tracks(tracks), names, categories, arguments, arrows)
+            self._numbers.flow += int(flows.array("flow_id").max()) + 1
+        meetings = None
+        if self._rank is not None and events is self._timeline.events:
+            meetings = Meetings(self._rank.collectives, events.rows, args=self._args)
+        packets = EventPackets(
+            events, slices, Tracks(tracks), names, categories, arguments, arrows, meetings
+        )
         size = slices.moments.size
         parts = (slice(first, min(first + _ROWS, size)) for first in range(0, size, _ROWS))
         yield from _ahead(lambda part: self._packets(*packets.of(part)), parts)
@@ -324,7 +431,7 @@ class _Writer:
                 Number(EVENT["type"], np.full(flows.rows, INSTANT)),
                 Number(EVENT["name_iid"], names + flows.names("name").codes.astype(np.int64)),
                 Number(EVENT["track_uuid"], table.of(flows.array("line_id"), every * 0)),
-                flow_ids(flows.array("flow_id")).of(np.arange(flows.rows + 1)),
+                flow_ids(flows.array("flow_id"), self._numbers.flow).of(np.arange(flows.rows + 1)),
             ],
             frame=PACKET["track_event"],
         )
@@ -397,4 +504,5 @@ EXPORTER = Exporter(
     needs=TIMELINE_TABLES,
     over_time=True,
     write=_export,
+    write_ranks=_export_ranks,
 )

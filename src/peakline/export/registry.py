@@ -15,6 +15,7 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.suggest import there_is
 
 if TYPE_CHECKING:
+    from peakline.export.ranks import JobTimelines
     from peakline.tables import Profile
 
 _TARGETS = ("chrome-trace", "parquet", "perfetto", "pprof", "run-metadata", "speedscope")
@@ -53,6 +54,8 @@ class Exporter:
     """Whether it needs times: records that were made of one moment's buffers do not count."""
     write: Callable[[Profile, Sink, Options], None]
     """Writes a profile; raises NotFoundError where it has nothing that the format holds."""
+    write_ranks: Callable[[JobTimelines, Sink, Options], None] | None = None
+    """Writes several ranks of a job, on one clock; None where the format holds one profile."""
 
 
 def target_names() -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
 from peakline.jobs.causes import Cause, cause_of
+from peakline.jobs.clocks import ProfileClock
 from peakline.jobs.contribution import Contribution
 from peakline.jobs.excess import Fault, OwnWork, Pauses, faults_of, own_work
 from peakline.jobs.groups import Group, groups_of
@@ -87,6 +88,10 @@ class JobAnswer:
     def paired(self) -> Paired:
         """Its collectives."""
         return pair(self.job.members, self.job.steps)
+
+    def clock(self, number: int) -> ProfileClock:
+        """From the times of this member's profile to the job's."""
+        return self.paired.clocks.of_profile(number, self.job.members[number].zero_ps)
 
     @cached_property
     def groups(self) -> list[Group]:

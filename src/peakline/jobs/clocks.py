@@ -44,6 +44,28 @@ class MachineClock:
         return np.asarray(self.ahead_ps + self.drift * (times - self.at_ps), np.float64)
 
 
+@dataclass(frozen=True)
+class ProfileClock:
+    """From the times of one profile to the job's: its own ``t`` (ps since its zero) is
+    ``t + offset_ps - drift * (t - at_ps)`` there.
+    """
+
+    offset_ps: int = 0
+    at_ps: int = 0
+    drift: float = 0.0
+
+    def to_job(self, times: AnyArray) -> Int64Array:
+        """These times of the profile, in ps on the job's clock.
+
+        >>> ProfileClock(1000, 0, 0.5).to_job(np.array([0, 100])).tolist()
+        [1000, 1050]
+        """
+        moved = times.astype(np.int64) + self.offset_ps
+        if self.drift:
+            moved -= np.rint(self.drift * (times - self.at_ps)).astype(np.int64)
+        return moved
+
+
 @dataclass(frozen=True, eq=False)
 class Clocks:
     """The clock of each machine, and which is that of each participant."""
@@ -59,6 +81,13 @@ class Clocks:
         of = self.of[member]
         result = np.rint(ahead[of] + drift[of] * (times - at[of]))
         return np.asarray(result, np.int64)
+
+    def of_profile(self, member: int, zero_ps: int) -> ProfileClock:
+        """The clock of this participant's profile, whose zero is at ``zero_ps`` by its machine."""
+        if not self.machines:
+            return ProfileClock(zero_ps)
+        own = self.machines[self.of[member]]
+        return ProfileClock(zero_ps - round(own.ahead_ps), round(own.at_ps) - zero_ps, own.drift)
 
     @property
     def uncertainty_ps(self) -> int:

@@ -363,29 +363,30 @@ def _span(participants: Sequence[Participant], profile: Profile) -> tuple[int, i
     return 0, profile.duration_ps or 0
 
 
+def rows_of_participants(profile: Profile) -> tuple[tuple[int, Int64Array], ...]:
+    """The participants of a profile, one for the process, or one for each device where several
+    take part in collectives: the place of the device in `CollectiveRows.devices` (-1: the process)
+    and the rows of `timing.collective_rows` that are its `Calls`, in their order.
+    """
+    rows = timing.collective_rows(profile)
+    traced = {one.device.name for one in device_sets_of(profile)}
+    traced.update(one.name for one in host_devices_of(profile))
+    numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
+    apart = [number for number in numbers if number >= 0 and rows.devices[number] in traced]
+    if not apart:
+        return ((-1, np.arange(rows.rows)),)
+    return tuple((number, np.flatnonzero(rows.device == number)) for number in apart)
+
+
 def _participants(profile: Profile, times: StepTimes) -> tuple[Participant, ...]:
-    """One for the process; one for each device, where several take part in collectives."""
     rows = timing.collective_rows(profile)
     sets = {one.device.name: one for one in device_sets_of(profile)}
     on_host = {one.name: one for one in host_devices_of(profile)}
     place = {name: number for number, name in enumerate(times.devices)}
-    numbers = sorted(set(rows.device.tolist())) if rows.arrive.size else []
-    apart = [
-        number
-        for number in numbers
-        if number >= 0 and (rows.devices[number] in sets or rows.devices[number] in on_host)
-    ]
-    every = np.arange(rows.arrive.size)
-    names = [rows.devices[number] for number in apart] or [*times.devices][:1]
-    if not names:
-        host = host_sets_of(profile)
-        communication = host.get(Activity.COMMUNICATION, NEVER)
-        waits = without(communication, host.get(Activity.HOST_OP, NEVER))
-        return (_participant(times, -1, rows, every, "", waits, _work(profile, -1)),)
     result = []
-    for k, name in enumerate(names):
-        mine = np.flatnonzero(rows.device == apart[k]) if apart else every
-        title = name if len(names) > 1 else ""
+    for number, mine in (every := rows_of_participants(profile)):
+        name = rows.devices[number] if number >= 0 else "".join(times.devices[:1])
+        title = name if len(every) > 1 else ""
         if name in on_host:
             # It has no steps of its own, and its ops run on threads that others have, too. It waits
             # in a rendezvous within the op, whose rest is work.
@@ -395,14 +396,17 @@ def _participants(profile: Profile, times: StepTimes) -> tuple[Participant, ...]
             steps = replace(made.steps, parts=_parts_of(made.steps, one, waits))
             result.append(replace(made, steps=steps))
             continue
-        own = sets.get(name)
-        communication = NEVER if own is None else own.communication
-        waits = without(
-            communication, NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
-        )
+        if not name:
+            host = host_sets_of(profile)
+            communication = host.get(Activity.COMMUNICATION, NEVER)
+            computes = host.get(Activity.HOST_OP, NEVER)
+        else:
+            own = sets.get(name)
+            communication = NEVER if own is None else own.communication
+            computes = NEVER if own is None else own.sets.get(Activity.COMPUTE, NEVER)
         # A device without steps has none of the host's.
-        device = place.get(name, _NO_STEPS)
-        work = _work(profile, device)
+        device = place.get(name, _NO_STEPS) if name else -1
+        waits, work = without(communication, computes), _work(profile, device)
         result.append(_participant(times, device, rows, mine, title, waits, work))
     return tuple(result)
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -346,3 +346,17 @@ def numbers_text(numbers: Sequence[int]) -> str:
     cuts = [0, *(k for k, (a, b) in enumerate(pairwise(ordered), 1) if b != a + 1), len(ordered)]
     runs = [ordered[a:b] for a, b in pairwise(cuts)]
     return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+
+
+@lru_cache(1 << 10)
+def group_text(text: str | None) -> str | None:
+    """A group as it is called, or its ranks: of a thousand ``0-999``.
+
+    >>> group_text("[0, 1, 2, 3]")
+    '0-3'
+    """
+    if text is None or not text.startswith("["):
+        return text
+    numbers = text.strip("[]").split(",")
+    known = all(number.isdecimal() for number in numbers)
+    return numbers_text([int(number) for number in numbers]) if known else text

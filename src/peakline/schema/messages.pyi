@@ -7401,6 +7401,13 @@ class TracePacket(Message):
 
 @final
 class TrackDescriptor(Message):
+    @final
+    class _ProcessOrdering(_EnumTypeWrapper[builtins.int]):
+        PROCESS_ORDERING_UNSPECIFIED: builtins.int
+        PROCESS_ORDERING_EXPLICIT: builtins.int
+    ProcessOrdering: TrackDescriptor._ProcessOrdering
+    PROCESS_ORDERING_UNSPECIFIED: builtins.int
+    PROCESS_ORDERING_EXPLICIT: builtins.int
     UUID_FIELD_NUMBER: Literal[1]
     NAME_FIELD_NUMBER: Literal[2]
     PROCESS_FIELD_NUMBER: Literal[3]
@@ -7408,6 +7415,8 @@ class TrackDescriptor(Message):
     PARENT_UUID_FIELD_NUMBER: Literal[5]
     COUNTER_FIELD_NUMBER: Literal[8]
     STATIC_NAME_FIELD_NUMBER: Literal[10]
+    SIBLING_ORDER_RANK_FIELD_NUMBER: Literal[12]
+    PROCESS_ORDERING_FIELD_NUMBER: Literal[19]
     uuid: builtins.int
     name: builtins.str
     @builtins.property
@@ -7418,6 +7427,8 @@ class TrackDescriptor(Message):
     @builtins.property
     def counter(self) -> CounterDescriptor: ...
     static_name: builtins.str
+    sibling_order_rank: builtins.int
+    process_ordering: builtins.int
     def __init__(
         self,
         *,
@@ -7428,9 +7439,11 @@ class TrackDescriptor(Message):
         parent_uuid: builtins.int | None = ...,
         counter: CounterDescriptor | None = ...,
         static_name: builtins.str | None = ...,
+        sibling_order_rank: builtins.int | None = ...,
+        process_ordering: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'static_or_dynamic_name']) -> builtins.bool: ...
-    def ClearField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'static_or_dynamic_name']) -> None: ...
+    def HasField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'sibling_order_rank', 'process_ordering', 'static_or_dynamic_name']) -> builtins.bool: ...
+    def ClearField(self, field_name: Literal['uuid', 'name', 'process', 'thread', 'parent_uuid', 'counter', 'static_name', 'sibling_order_rank', 'process_ordering', 'static_or_dynamic_name']) -> None: ...
     def WhichOneof(self, oneof_group: Literal['static_or_dynamic_name']) -> Literal['name', 'static_name'] | None: ...
 
 @final

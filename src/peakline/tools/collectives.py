@@ -7,13 +7,12 @@ Made of the contributions of the ``job`` tool; of one profile alone nobody knows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from peakline import jobs, timing
-from peakline.jobs.members import numbers_text
+from peakline.jobs.members import group_text
 from peakline.jobs.wires import transfers_of
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -102,7 +101,7 @@ def _columns(answer: JobAnswer, chosen: Int64Array) -> dict[str, list[Any]]:
         "rank": [one.number for one in members],
         "host": [one.host for one in members],
         "device": [one.participant.device or None for one in members],
-        "group": [_group(_text(rows.texts, code)) for code in rows.group[chosen].tolist()],
+        "group": [group_text(_text(rows.texts, code)) for code in rows.group[chosen].tolist()],
         "members": paired.members[paired.collective[chosen]].tolist(),
         "kind": [_text(rows.texts, code) for code in rows.kind[chosen].tolist()],
         "sequence": _known(rows.sequence[chosen]),
@@ -146,16 +145,6 @@ def _bandwidths(answer: JobAnswer) -> AnyArray:
 
 def _text(texts: Sequence[str], code: int) -> str | None:
     return texts[code] if code >= 0 else None
-
-
-@lru_cache(1 << 10)
-def _group(text: str | None) -> str | None:
-    """A group as it is called, or its ranks: of a thousand ``0-999``."""
-    if text is None or not text.startswith("["):
-        return text
-    numbers = text.strip("[]").split(",")
-    known = all(number.isdecimal() for number in numbers)
-    return numbers_text([int(number) for number in numbers]) if known else text
 
 
 def _known(values: Int64Array) -> list[int | None]:

@@ -1,0 +1,9 @@
+from peakline.export.ranks import JobTimelines as JobTimelines
+from peakline.export.ranks import chosen_ranks as chosen_ranks
+from peakline.export.registry import Exporter as Exporter
+from peakline.export.registry import Options as Options
+from peakline.export.registry import Sink as Sink
+from peakline.export.registry import can_export as can_export
+from peakline.export.registry import export as export
+from peakline.export.registry import find_exporter as find_exporter
+from peakline.export.registry import target_names as target_names
