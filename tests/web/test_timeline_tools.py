@@ -2,8 +2,11 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import pytest
+from tests.jobs.kineto_traces import Clock
+from tests.jobs.simulated import SCENARIOS
 from tests.waiting import until
 from tests.web.looking import (
     api,
@@ -331,6 +334,55 @@ def test_all_hosts_are_stacked_on_one_clock(page, server):
     first, last = shown(page)
     assert first < event["found"]["start_ps"] + offset < last
     assert re.match(hosts[1], facts(page)["Plane"])
+
+
+def test_chosen_ranks_are_stacked_on_the_clock_of_their_job(serve, page, tmp_path):
+    folder = tmp_path / "plugins" / "profile" / "job"
+    folder.mkdir(parents=True)
+    scenario = SCENARIOS["drifting_healthy"](4, 6, seed=1)
+    clocks = (Clock(3_000_000), Clock(-41_000_000, 40.0))
+    scenario = replace(
+        scenario, job=replace(scenario.job, per_host=2), clocks=clocks, names="rank{rank}.profile"
+    )
+    scenario.write(folder)
+    server = serve(tmp_path)
+    open_timeline(page, server, "job", hosts="rank0,rank3")
+    page.get_by_text("2 hosts on one clock: where the ends of collectives match").wait_for()
+    clocks = {
+        one["host"]: one for one in api(server, "sessions/job/tools/job")["job"]["clocks"]["ranks"]
+    }
+    assert clocks["rank3"]["drift"]
+    ends, own = [], []
+    for place, rank in enumerate((0, 3)):
+        last = tool(server, "job", view="search", search="ncclDev", host=f"rank{rank}")["last"]
+        own.append(last["start_ps"] + last["duration_ps"])
+        open_timeline(page, server, "job", hosts="rank0,rank3", event=last["event"] + place * 2**32)
+        ends.append(facts(page)["Ends"])
+        assert facts(page)["Plane"].startswith(f"rank {rank} ")
+        clock = clocks[f"rank{rank}"]
+        at = own[-1] + clock["offset_ps"] - clock["drift"] * (own[-1] - clock["at_ps"])
+        assert seconds(ends[-1]) == pytest.approx(at / 1e12, abs=1e-9)
+    assert abs(own[0] - own[1]) > 1e9
+    # By their own clocks they are 45 ms apart, and by 1.2 ms more than at the begin.
+    assert abs(seconds(ends[0]) - seconds(ends[1])) < 50e-6
+    page.get_by_role("button", name="Choose hosts").click()
+    page.get_by_label("Filter hosts").fill("rank 2")
+    expect_accessible_in_both_schemes(page, "chosen_ranks")
+    page.get_by_role("checkbox", name="rank 2").check()
+    page.get_by_role("button", name="Show", exact=True).click()
+    wait_for_params(page, hosts="rank0,rank2,rank3")
+    page.get_by_role("button", name="Remove rank 0").click()
+    wait_for_params(page, hosts="rank2,rank3")
+    page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
+    heading = page.get_by_role("button", name="rank 2", exact=True)
+    heading.click()
+    eventually(lambda: heading.get_attribute("aria-expanded"), "false")
+
+
+def seconds(text):
+    """A time as the page shows it."""
+    number, unit = text.split(" ")
+    return float(number) * {"s": 1, "ms": 1e-3}[unit]
 
 
 def clock_offset(page, host):

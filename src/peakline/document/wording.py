@@ -396,8 +396,16 @@ PAGE = {
         "the profile",
     },
     "clocks": {
-        "hosts": "All hosts on one clock: {hosts}.",
-        "some_hosts": "All hosts on one clock: {hosts}. {left} more hosts are not shown.",
+        "hosts": "{who} on one clock: {how}.",
+        "some_hosts": "{who} on one clock: {how}. {left} more hosts are not shown.",
+        "all": "All hosts",
+        "choice": "Hosts in the timeline",
+        "chosen": "{hosts} chosen, at most {most}",
+        "listed": "{hosts} chosen, at most {most}; the first {listed} of {matching} are listed",
+        "job": {
+            "clock": "that of their machine",
+            "collectives": "where the ends of collectives match, give or take {time}",
+        },
         "sources": {
             "clock": "by its own clock",
             "collectives": "where the ends of its collectives match",

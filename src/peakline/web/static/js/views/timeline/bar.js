@@ -20,7 +20,7 @@ const MOST_DIGITS = 16;
  * @property {() => void} all shows all lines
  * @property {(isShown: boolean) => void} arrows
  * @property {() => void} flag
- * @property {((isAll: boolean) => void) | null} hosts null: there is one
+ * @property {import("./hosts.js").Hosts | null} hosts null: there is one
  * @property {boolean} isStacked whether all hosts are shown
  */
 
@@ -45,7 +45,9 @@ export class Bar {
     this.arrowNote = h("span", { class: "quiet", hidden: true });
     this.select = toggle("Select", "dragging selects an area, as with Shift", (is) => void (this.isSelecting = is));
     this.isSelecting = false;
-    const every = hosts && toggle("All hosts", "the lanes of all hosts, on one clock", hosts);
+    const every = hosts && toggle("All hosts", "the lanes of all hosts, on one clock", (is) => hosts.all(is));
+    const some = hosts && h("button", { type: "button", "aria-haspopup": "dialog",
+      title: "the lanes of chosen hosts, on one clock", onclick: () => void hosts.choose() }, "Choose hosts");
     every?.setAttribute("aria-pressed", String(isStacked));
     this.where = h("span", { class: "quiet tl-where" });
     this.stepName = h("span", { class: "quiet" }, "Step");
@@ -58,7 +60,7 @@ export class Bar {
     this.away = h("button", { type: "button", class: "plain", hidden: true, onclick: all });
     const left = [emptyLines && worded(WORDING.timeline.empty_lines, { lines: counted(emptyLines, "line") }),
       untimed && worded(WORDING.timeline.not_drawn, { events: counted(untimed, "event") })].filter(Boolean).join("; ");
-    this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, this.memory, this.arrows,
+    this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, some, this.memory, this.arrows,
       this.select, h("button", { type: "button", title: "b", onclick: flag }, "Flag"),
       h("div", { class: "row-of tl-zoom" },
         h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),

@@ -8,6 +8,7 @@ import { bytes, count, counted, percent, time, worded } from "../../core/format.
 import { empty, failed, loading } from "../../core/states.js";
 import { activityOf } from "./activities.js";
 import { askTimeline, stackOf } from "./ask.js";
+import { onHost } from "./stack.js";
 import { escaped } from "./search.js";
 import { WORDING } from "../../core/wording.js";
 
@@ -129,7 +130,7 @@ export class Chosen {
       h("button", { type: "button", onclick, title: title || null }, text);
     const of = (/** @type {Details} */ one) => one.duration_ps > 0
       ? ` (${percent(one.own_ps / one.duration_ps)})` : "";
-    const end = event.start_ps + event.duration_ps;
+    const end = event.end_ps;
     fill(this.element,
       h("div", { class: "tl-head" }, h("h3", {}, event.name || "(no name)"),
         h("div", { class: "row-of" },
@@ -176,7 +177,7 @@ export class Chosen {
   /** Memory at its start, of its own host by that host's clock. @param {Details} event */
   #memory(event) {
     const part = stackOf(this.context)?.of(event.event);
-    const at = event.start_ps - (part?.offset ?? 0), half = Math.round(event.duration_ps / 2);
+    const at = part ? onHost(part.clock, event.start_ps) : event.start_ps, half = Math.round(event.duration_ps / 2);
     return this.context.link("memory", { at, from: at - half, to: at + event.duration_ps + half,
       ...(part ? { host: part.host } : {}) });
   }

@@ -8,16 +8,17 @@ import { empty, failed, loading } from "../../core/states.js";
 import { setStack } from "./ask.js";
 import { HELP } from "./keys.js";
 import { chosenWidth } from "./label_edge.js";
-import { Stack } from "./stack.js";
+import { Hosts } from "./hosts.js";
+import { Stack, parseHosts } from "./stack.js";
 import { Tiles } from "./tiles.js";
 import { TimelineView } from "./view.js";
 import { worded } from "../../core/format.js";
 import { WORDING } from "../../core/wording.js";
 
 const FIRST_ROWS = 64;
-/** What an address says that is of one host, or of all, alone. */
-const OF_HOSTS = ["hosts", "event", "from", "to", "at", "range", "lanes", "folded", "pin", "hide", "order", "step",
-  "flags", "y", "find", "pick", "tab"];
+/** What an address says that is of the lines and events of these hosts alone, and of their clock. */
+const OF_LINES = ["event", "lanes", "folded", "pin", "hide", "order", "y", "find", "pick", "tab"];
+const OF_CLOCK = ["from", "to", "at", "range", "step", "flags"];
 /** What stands beside the lanes: labels, and the edges. As the stylesheet has it. */
 const BESIDE_PX = 18;
 const LABELS_PX = 200;
@@ -32,7 +33,7 @@ export function mount(context) {
   let view = null;
   let params = context.params;
 
-  /** What the address says of hosts: "all", or "" for the one that is shown. */
+  /** What the address says of hosts: "all", their names, or "" for the one that is shown. */
   let hosts = "";
 
   async function open() {
@@ -42,7 +43,8 @@ export function mount(context) {
     const tiles = new Tiles(context, () => view?.invalidate());
     try {
       const names = (await context.document)?.hosts ?? [];
-      const stack = hosts === "all" && names.length > 1 ? new Stack(context, names) : null;
+      const chosen = hosts && names.length > 1 ? parseHosts(hosts, names) : [];
+      const stack = chosen.length ? new Stack(context, chosen, names.length) : null;
       const first = stack ? null : askFirst(tiles);
       const answer = stack ? { data: await stack.open(), warnings: [], notes: [stack.says] } : await lanesOf();
       const lanes = answer.data;
@@ -55,7 +57,9 @@ export function mount(context) {
       await (first ?? askFirst(tiles));
       if (context.signal.aborted) return;
       context.params = params;
-      view = new TimelineView(context, answer, tiles, names.length > 1 ? switchHosts : null);
+      const shown = stack ? stack.hosts : [context.host || names[0] || ""];
+      view = new TimelineView(context, answer, tiles,
+        names.length > 1 ? new Hosts(context, names, shown, switchHosts) : null);
     } catch (error) {
       if (!isAbort(error)) fill(context.main, failed(error, () => void open()));
     }
@@ -78,12 +82,16 @@ export function mount(context) {
       Math.round(width * Math.min(devicePixelRatio || 1, 2)), FIRST_ROWS).catch(() => undefined);
   }
 
-  /** Lines, events and times of one host are others than those of all. @param {boolean} isAll */
-  function switchHosts(isAll) {
-    const left = Object.fromEntries(OF_HOSTS.map((key) => [key, null]));
-    context.change({ ...left, hosts: isAll ? "all" : null }, true);
-    params = Object.fromEntries(Object.entries(params).filter(([key]) => !OF_HOSTS.includes(key)));
-    if (isAll) params["hosts"] = "all";
+  /**
+   * Lines and events are numbered on from host to host, so they are others then; times are others where one
+   * host was shown by its own clock.
+   * @param {string | null} chosen as the address says it
+   */
+  function switchHosts(chosen) {
+    const others = [...OF_LINES, ...(hosts && chosen ? [] : OF_CLOCK)];
+    context.change({ ...Object.fromEntries(others.map((key) => [key, null])), hosts: chosen }, true);
+    params = Object.fromEntries(Object.entries(params).filter(([key]) => key !== "hosts" && !others.includes(key)));
+    if (chosen) params["hosts"] = chosen;
     reopen();
   }
 

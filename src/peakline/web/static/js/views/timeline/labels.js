@@ -20,9 +20,11 @@ export class Labels {
    * @param {import("./layout.js").Layout} layout
    * @param {() => void} folded something was folded or unfolded
    * @param {() => void} arranged lines were moved, pinned or hidden
+   * @param {(host: string) => void} remove a host from the timeline
    */
-  constructor(layout, folded, arranged) {
+  constructor(layout, folded, arranged, remove) {
     this.layout = layout;
+    this.remove = remove;
     this.folded = folded;
     this.arranged = arranged;
     this.menu = new LaneMenu();
@@ -45,14 +47,40 @@ export class Labels {
       entry.top + Math.max(0, entry.height - 2 * ROW_PX)));
     const width = this.element.clientWidth;
     const key = entries.map((entry, place) =>
-      `${entry.plane}/${entry.line?.line ?? ""}/${entry.rows}/${tops[place]}`).join() + layout.folded + width;
+      `${entry.plane}/${entry.part ?? ""}/${entry.line?.line ?? ""}/${entry.rows}/${tops[place]}`).join() + layout.folded + width;
     if (key === this.#labelled) return;
     this.#labelled = key;
     const focused = document.activeElement?.id ?? "";
     const isOurs = focused.startsWith("tl-fold-") || focused.startsWith("tl-menu-");
     fill(this.list, entries.map((entry, place) =>
-      entry.line ? this.#lineLabel(entry, tops[place] ?? 0, width) : this.#planeLabel(entry, width)));
+      entry.line ? this.#lineLabel(entry, tops[place] ?? 0, width)
+        : entry.part !== undefined ? this.#partLabel(entry, entry.part, width) : this.#planeLabel(entry, width)));
     if (isOurs) document.getElementById(focused)?.focus();
+  }
+
+  /**
+   * The head of a host among several.
+   * @param {Entry} entry
+   * @param {number} part
+   * @param {number} width
+   */
+  #partLabel({ top, height }, part, width) {
+    const { layout } = this;
+    const { title, host } = layout.parts[part] ?? { title: "", host: "" };
+    const isFolded = layout.isPartFolded(part);
+    return h("div", { class: "tl-label tl-part",
+      style: { transform: `translateY(${top}px)`, height: `${height - 2}px` } },
+    h("button", {
+      type: "button", class: "plain tl-plane", id: `tl-fold-h${part}`, "aria-expanded": String(!isFolded),
+      title: title === host ? host : `${title}\n${host}`,
+      onclick: () => {
+        layout.togglePart(part);
+        this.folded();
+      },
+    }, h("span", { "aria-hidden": "true" }, isFolded ? "▸" : "▾"),
+    h("span", { class: "name" }, shortened(title, width - BESIDE_PX, layout.parts.map((one) => one.title), 600))),
+    layout.parts.length > 1 && h("button", { type: "button", class: "plain tl-more", "aria-label": `Remove ${title}`,
+      title: "remove from the timeline", onclick: () => this.remove(host) }, "×"));
   }
 
   /**
@@ -65,7 +93,7 @@ export class Labels {
     const isFolded = layout.isPlaneFolded(place), isPinned = place === PINNED;
     const lines = counted(isPinned ? layout.arrangement.pinnedLines.length : plane?.lines.length ?? 0, "line");
     const facts = isPinned ? lines : `${lines}, ${counted(plane?.events ?? 0, "event")}`;
-    const name = isPinned ? "Pinned" : plane?.name || "(no name)";
+    const name = isPinned ? "Pinned" : plane?.short || "(no name)";
     const numbers = plane?.lines.map(({ line }) => line) ?? [];
     return h("div", { class: "tl-label", style: { transform: `translateY(${top}px)`, height: `${height - 2}px` } },
       h("button", {
@@ -76,7 +104,7 @@ export class Labels {
           this.folded();
         },
       }, h("span", { "aria-hidden": "true" }, isFolded ? "▸" : "▾"),
-      h("span", { class: "name" }, shortened(name, width - BESIDE_PX, layout.planes.map((one) => one.name), 600)),
+      h("span", { class: "name" }, shortened(name, width - BESIDE_PX, layout.planes.map((one) => one.short), 600)),
       h("span", { class: "unseen" }, `, ${facts}`)),
       !isPinned && this.#more(`p${place}`, name, [
         { text: "Hide", act: () => this.#arrange(() => layout.arrangement.hide(numbers)) },

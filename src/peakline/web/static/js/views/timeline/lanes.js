@@ -36,6 +36,7 @@ const TRACKS_AT_A_TIME = 400;
  * @property {() => void} scrolled
  * @property {() => void} folded
  * @property {() => void} arranged lines were moved, pinned or hidden
+ * @property {(host: string) => void} remove a host from the timeline
  * @property {(event: number | null, brief: import("./chosen.js").Named | null) => void} choose
  * @property {(from: number, to: number, done: boolean, lines: number[] | null) => void} measure
  * @property {() => boolean} measures whether dragging measures
@@ -61,7 +62,7 @@ export class Lanes {
       class: "tl-lanes", tabindex: 0, role: "application", "aria-label": "Events",
       "aria-roledescription": "timeline",
     }, options.changed);
-    this.labels = new Labels(options.layout, options.folded, options.arranged);
+    this.labels = new Labels(options.layout, options.folded, options.arranged, options.remove);
     this.space = h("div", { class: "tl-space" }, this.labels.element, this.surface.canvas);
     this.element = h("div", { class: "tl-scroller" }, this.space);
     this.element.addEventListener("scroll", () => {

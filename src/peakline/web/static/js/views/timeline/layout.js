@@ -21,10 +21,12 @@ export const PINNED = -1;
  * @property {number} rows
  */
 /**
- * A plane's head (`line` is null), or a line with its rows. The plane of the pinned is `PINNED`.
- * @typedef {{plane: number, line: Line | null, top: number, height: number, rows: number}} Entry
+ * A host's head (`part` is its place), a plane's (`line` is null), or a line with its rows. The plane of the
+ * pinned is `PINNED`.
+ * @typedef {{plane: number, line: Line | null, top: number, height: number, rows: number, part?: number}} Entry
  */
-/** @typedef {{name: string, kind: string, lines: Line[], events: number}} Plane */
+/** One of several hosts, `part` is its place among them. @typedef {{name: string, kind: string, lines: Line[], events: number, part: number, short: string}} Plane */
+/** @typedef {{host: string, title: string}} Part */
 
 export class Layout {
   /** @type {Entry[]} */
@@ -39,7 +41,10 @@ export class Layout {
   constructor(lanes) {
     /** @type {Plane[]} */
     this.planes = lanes["plane_name"].map((/** @type {string} */ name, /** @type {number} */ place) =>
-      ({ name, kind: lanes["plane_kind"][place], lines: [], events: 0 }));
+      ({ name, kind: lanes["plane_kind"][place], lines: [], events: 0, part: lanes["plane_part"]?.[place] ?? -1,
+        short: name.slice((lanes["parts"]?.[lanes["plane_part"]?.[place]]?.title.length ?? -3) + 3) }));
+    /** The hosts, where there are several. @type {Part[]} */
+    this.parts = lanes["parts"] ?? [];
     /** @type {Line[]} */
     this.lines = lanes["line_name"].map((/** @type {string} */ name, /** @type {number} */ line) => ({
       line, name, plane: lanes["line_plane"][line], nativeId: lanes["line_native_id"][line],
@@ -93,6 +98,26 @@ export class Layout {
     const cut = row > 0 && this.#foldedLines.delete(line);
     if (hidden || cut) this.place();
     return hidden || cut;
+  }
+
+  /** Whether all planes of a host are folded. @param {number} part */
+  isPartFolded(part) {
+    return this.#planesOf(part).every((plane) => this.#foldedPlanes.has(plane));
+  }
+
+  /** @param {number} part */
+  togglePart(part) {
+    const isFolded = this.isPartFolded(part);
+    for (const plane of this.#planesOf(part)) {
+      if (isFolded) this.#foldedPlanes.delete(plane);
+      else this.#foldedPlanes.add(plane);
+    }
+    this.place();
+  }
+
+  /** The planes of a host that have lines. @param {number} part */
+  #planesOf(part) {
+    return this.planes.flatMap((plane, place) => plane.part === part && plane.lines.length ? [place] : []);
   }
 
   /** What is folded, as a short text: `p0,3,8-12`. */
@@ -159,10 +184,17 @@ export class Layout {
   /** Lay out anew, after the arrangement changed. */
   place() {
     this.entries = [];
-    let top = 0;
+    let top = 0, part = -1;
     /** @param {number} plane @param {Line[]} lines */
     const add = (plane, lines) => {
       if (!lines.length) return;
+      const own = this.planes[plane]?.part ?? -1;
+      if (own !== part) {
+        part = own;
+        this.entries.push({ plane, line: null, top, height: PLANE_PX, rows: 0, part });
+        top += PLANE_PX;
+      }
+      if (part >= 0 && this.isPartFolded(part)) return;
       this.entries.push({ plane, line: null, top, height: PLANE_PX, rows: 0 });
       top += PLANE_PX;
       if (this.#foldedPlanes.has(plane)) return;

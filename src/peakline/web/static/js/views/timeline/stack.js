@@ -1,5 +1,5 @@
 /**
- * All hosts of a session as one timeline: every answer is that of each host, moved to one clock, and
+ * Several hosts of a session as one timeline: every answer is that of each host, moved to one clock, and
  * numbered on. Lines, names and counters of a host follow those of the host before; an event's number
  * has the host's place above its own 32 bits.
  */
@@ -7,7 +7,7 @@
 import { json, sessionPath } from "../../core/api.js";
 import { askHost } from "./ask.js";
 import { formatRanges, parseRanges } from "./ranges.js";
-import { worded } from "../../core/format.js";
+import { counted, time, worded } from "../../core/format.js";
 import { WORDING } from "../../core/wording.js";
 
 const EVENT_BITS = 2 ** 32;
@@ -17,7 +17,30 @@ const SOURCES = WORDING.clocks.sources;
 
 /** @typedef {import("./ask.js").Query} Query */
 /** @typedef {Record<string, any>} Columns */
-/** @typedef {{host: string, place: number, offset: number, source: string, lines: number, line: number, names: number, name: number, counters: number, counter: number}} Part */
+/** A clock: `t` of a host is `t + offset_ps - drift * (t - at_ps)` on the axis of all. @typedef {{offset_ps: number, at_ps: number, drift: number, source: string}} Clock */
+/** @typedef {{host: string, title: string, place: number, clock: Clock, lines: number, line: number, names: number, name: number, counters: number, counter: number}} Part */
+
+/** Hosts as an address has them. @param {string[]} hosts */
+export function formatHosts(hosts) {
+  return hosts.map((host) => host.replace(/[%,]/g, encodeURIComponent)).join(",");
+}
+
+/** @param {string} text @param {string[]} known */
+export function parseHosts(text, known) {
+  if (text === "all") return known;
+  const named = new Set(text.split(",").map((host) => host.replace(/%25|%2C/gi, decodeURIComponent)));
+  return known.filter((host) => named.has(host));
+}
+
+/** A moment of a host on the axis of all. @param {Clock} clock @param {number} time */
+export function onAxis({ offset_ps: offset, at_ps: at, drift }, time) {
+  return Math.round(drift ? time + offset - drift * (time - at) : time + offset);
+}
+
+/** A moment of the axis on a host's own clock. @param {Clock} clock @param {number} time */
+export function onHost({ offset_ps: offset, at_ps: at, drift }, time) {
+  return Math.round(drift ? (time - offset - drift * at) / (1 - drift) : time - offset);
+}
 
 export class Stack {
   /** @type {Part[]} */
@@ -28,36 +51,63 @@ export class Stack {
   /**
    * @param {import("../../shell/context.js").Context} context
    * @param {string[]} hosts
+   * @param {number} all how many the session has
    */
-  constructor(context, hosts) {
+  constructor(context, hosts, all) {
     this.context = context;
     this.left = Math.max(0, hosts.length - MOST_HOSTS);
-    this.hosts = hosts.slice(0, MOST_HOSTS);
+    this.hosts = [...hosts];
+    this.isAll = hosts.length === all;
+    /** How the clocks are related, in a sentence. */
+    this.says = "";
+  }
+
+  /**
+   * By the collectives that all ranks of the job have in common; where there are none, by what its steps say.
+   * @returns {Promise<{clocks: Map<string, Clock>, titles: Map<string, string>}>}
+   */
+  async #clocks() {
+    const { signal, session, root } = this.context;
+    /** @param {string} name @param {Query} query */
+    const ask = async (name, query) =>
+      (await json(sessionPath(session, "tools", name), { query: { root, ...query }, signal })).data;
+    const { job, ranks } = await ask("job", {});
+    const titles = new Map(ranks.map((/** @type {any} */ rank) =>
+      [rank.host, rank.rank === null ? rank.host : `rank ${rank.rank}`]));
+    const { aligned_by: source, uncertainty_ps: unsure, ranks: own } = job.clocks;
+    /** In the order of ranks, which is not that of names. @type {string[]} */
+    const order = own.map((/** @type {any} */ rank) => rank.host);
+    const place = (/** @type {string} */ host) => (order.indexOf(host) + order.length + 1) % (order.length + 1);
+    this.hosts = this.hosts.sort((one, other) => place(one) - place(other)).slice(0, MOST_HOSTS);
+    if (source !== "none") {
+      const { clock, collectives } = WORDING.clocks.job;
+      this.says = worded(source === "clock" ? clock : collectives, { time: time(unsure) });
+      return { titles, clocks: new Map(own.map((/** @type {any} */ rank) => [rank.host, { ...rank, source }])) };
+    }
+    const { clocks } = await ask("step_breakdown", { limit: 0 });
+    return { titles, clocks: new Map(clocks.hosts.map((/** @type {any} */ one) =>
+      [one.host, { ...one, at_ps: 0, drift: 0 }])) };
   }
 
   /** Relate the clocks, and read the lanes of every host. @returns {Promise<Columns>} */
   async open() {
-    const { signal, session, root } = this.context;
-    const { data } = await json(sessionPath(session, "tools", "step_breakdown"), { query: { root, limit: 0 }, signal });
-    /** @type {Map<string, {offset_ps: number, source: string}>} */
-    const clocks = new Map(data["clocks"].hosts.map((/** @type {any} */ own) => [own.host, own]));
+    const { signal } = this.context;
+    const { clocks, titles } = await this.#clocks();
     const answers = await Promise.all(this.hosts.map((host) => askHost(this.context, { view: "lanes", host }, signal)));
     let line = 0, name = 0;
     this.parts = answers.map((lanes, place) => {
-      const host = this.hosts[place] ?? "", clock = clocks.get(host);
-      const part = { host, place, offset: clock?.offset_ps ?? 0, source: clock?.source ?? "none",
-        lines: lanes["line_name"].length, line, names: Number(lanes["names_total"]), name, counters: 0, counter: 0 };
+      const host = this.hosts[place] ?? "";
+      const clock = clocks.get(host) ?? { offset_ps: 0, at_ps: 0, drift: 0, source: "none" };
+      const part = { host, title: titles.get(host) ?? host, place, clock, lines: lanes["line_name"].length, line, names: Number(lanes["names_total"]), name, counters: 0, counter: 0 };
       line += part.lines;
       name += part.names;
       return part;
     });
+    const who = this.isAll && !this.left ? WORDING.clocks.all : counted(this.parts.length, "host");
+    const how = this.says
+      || this.parts.map(({ title, clock: { source } }) => `${title} ${SOURCES[source] ?? source}`).join("; ");
+    this.says = worded(this.left ? WORDING.clocks.some_hosts : WORDING.clocks.hosts, { who, how, left: this.left });
     return this.#lanes(answers);
-  }
-
-  /** How the hosts' clocks are related, in a sentence. */
-  get says() {
-    const hosts = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
-    return worded(this.left ? WORDING.clocks.some_hosts : WORDING.clocks.hosts, { hosts, left: this.left });
   }
 
   /**
@@ -118,15 +168,15 @@ export class Stack {
     /** @type {Query & {view: string}} */
     const own = { ...query, host: part.host };
     for (const key of ["start_ps", "end_ps", "at_ps", "until_ps"]) {
-      if (typeof own[key] === "number") own[key] = Number(own[key]) - part.offset;
+      if (typeof own[key] === "number") own[key] = onHost(part.clock, Number(own[key]));
     }
     if (query.view === "steps" && this.#named(query)) {
       own["device"] = String(query["device"]).slice(part.host.length + 3) || null;
     }
     // A first tile of everything: of all hosts from the first moment to the last.
     if (query.view === "tile" && (own["start_ps"] ?? null) === null) {
-      own["start_ps"] = this.#first - part.offset;
-      own["end_ps"] = this.#last - part.offset;
+      own["start_ps"] = onHost(part.clock, this.#first);
+      own["end_ps"] = onHost(part.clock, this.#last);
     }
     if (typeof own["event"] === "number") {
       if (this.of(own["event"]) === part) own["event"] %= EVENT_BITS;
@@ -149,8 +199,12 @@ export class Stack {
    * @param {Columns} columns
    */
   #move(part, columns) {
-    const { offset, line, name, place } = part;
-    for (const key of ["start_ps", "end_ps"]) if (key in columns) columns[key] += offset;
+    const { clock, line, name, place } = part;
+    for (const key of ["start_ps", "end_ps"]) if (key in columns) columns[key] = onAxis(clock, columns[key]);
+    // Counted from the answer's begin. How long something took is by its own clock, as everywhere.
+    if (clock.drift && columns["begin_ps"]) {
+      columns["begin_ps"] = Float64Array.from(columns["begin_ps"], (own) => own * (1 - clock.drift));
+    }
     const event = (/** @type {number} */ own) => own + place * EVENT_BITS;
     if (columns["event"] instanceof Int32Array && place) columns["event"] = Float64Array.from(columns["event"], event);
     if (columns["longest"]) columns["longest"] = Float64Array.from(columns["longest"], event);
@@ -167,8 +221,8 @@ export class Stack {
       if (!brief) return brief;
       brief.event = event(brief.event);
       brief.line += line;
-      brief.start_ps += offset;
-      if ("end_ps" in brief) brief.end_ps += offset;
+      brief.start_ps = onAxis(clock, brief.start_ps);
+      if ("end_ps" in brief) brief.end_ps = onAxis(clock, brief.end_ps);
       return brief;
     };
     for (const key of ["first", "last", "previous", "next", "found"]) moved(columns[key]);
@@ -177,20 +231,24 @@ export class Stack {
     if (!details) return;
     moved(details);
     for (const other of [details.previous, details.next, ...details.parents]) moved(other);
-    details.plane = `${part.host} › ${details.plane}`;
+    details.plane = `${part.title} › ${details.plane}`;
   }
 
   /** @param {Columns[]} answers */
   #lanes(answers) {
     /** @type {Columns} */
     const all = { ...answers[0], plane_name: [], plane_kind: [], line_plane: [], line_name: [],
-      line_native_id: [], line_events: [], line_rows: [], events: 0, untimed: 0, names_total: 0, names_parts: [] };
+      line_native_id: [], line_events: [], line_rows: [], plane_part: [], events: 0, untimed: 0, names_total: 0, names_parts: [],
+      parts: this.parts.map(({ host, title }) => ({ host, title })) };
     this.#first = Infinity;
     this.#last = -Infinity;
     answers.forEach((lanes, place) => {
       const part = /** @type {Part} */ (this.parts[place]);
       const planes = all["plane_name"].length;
-      for (const plane of lanes["plane_name"]) all["plane_name"].push(`${part.host} › ${plane}`);
+      for (const plane of lanes["plane_name"]) {
+        all["plane_name"].push(`${part.title} › ${plane}`);
+        all["plane_part"].push(place);
+      }
       all["plane_kind"].push(...lanes["plane_kind"]);
       for (const plane of lanes["line_plane"]) all["line_plane"].push(plane + planes);
       for (const key of ["line_name", "line_native_id", "line_events", "line_rows"]) {
@@ -199,8 +257,8 @@ export class Stack {
       for (const key of ["events", "untimed", "names_total"]) all[key] += lanes[key];
       all["names_parts"].push({ from: part.name, names: lanes["names"] });
       if (!lanes["events"]) return;
-      this.#first = Math.min(this.#first, lanes["start_ps"] + part.offset);
-      this.#last = Math.max(this.#last, lanes["end_ps"] + part.offset);
+      this.#first = Math.min(this.#first, onAxis(part.clock, lanes["start_ps"]));
+      this.#last = Math.max(this.#last, onAxis(part.clock, lanes["end_ps"]));
     });
     all["start_ps"] = this.#first;
     all["end_ps"] = this.#last;
@@ -236,7 +294,7 @@ export class Stack {
     for (const { part, columns } of answers) {
       all["counter_group"].push(...columns["counter_group"]);
       all["counter_values"].push(...columns["counter_values"]);
-      for (const name of columns["counter_name"]) all["counter_name"].push(`${part.host} ${name}`);
+      for (const name of columns["counter_name"]) all["counter_name"].push(`${part.title} ${name}`);
       for (const own of columns["counter"]) all["counter"].push(own + part.counter);
       for (const key of ["low", "high", "last"]) for (const value of columns[key]) all[key].push(value);
     }
@@ -276,15 +334,15 @@ function tiles(all) {
  * @param {Part} part
  * @param {Columns} columns
  */
-function moveSteps({ host, offset }, columns) {
+function moveSteps({ host, clock }, columns) {
   const named = (/** @type {string | null} */ device) => [host, device].filter(Boolean).join(" › ");
   columns["device_name"] = columns["device_name"].map(named);
   const { found: result } = columns;
   for (const step of [result, result?.previous, result?.next]) {
     if (!step) continue;
     step.device = named(step.device);
-    step.start_ps += offset;
-    step.end_ps += offset;
+    step.start_ps = onAxis(clock, step.start_ps);
+    step.end_ps = onAxis(clock, step.end_ps);
   }
 }
 

@@ -46,9 +46,9 @@ export class TimelineView {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("../../core/api.js").Answer<Record<string, any>>} answer of the view lanes, read
    * @param {import("./tiles.js").Tiles} tiles with the first one
-   * @param {((isAll: boolean) => void) | null} switchHosts null: there is one host
+   * @param {import("./hosts.js").Hosts | null} hosts null: there is one host
    */
-  constructor(context, answer, tiles, switchHosts) {
+  constructor(context, answer, tiles, hosts) {
     this.context = context;
     this.tiles = tiles;
     const lanes = answer.data;
@@ -85,7 +85,7 @@ export class TimelineView {
       search: this.search.bar, emptyLines: this.layout.emptyLines, untimed: lanes["untimed"],
       step: (way) => this.navigation.step(way), memory: (isShown) => this.showMemory(isShown, true),
       whole: () => this.viewport.showAll(), zoom: (factor) => this.viewport.zoom(factor),
-      hosts: switchHosts, isStacked: stackOf(context) !== null,
+      hosts, isStacked: stackOf(context)?.isAll ?? false,
       arrows: (isShown) => this.showArrows(isShown, true), flag: () => this.navigation.flag(),
       filter: (text) => this.arrange((arrangement) => arrangement.filter(text)),
       all: () => this.arrange((arrangement) => arrangement.reset()),
@@ -125,6 +125,7 @@ export class TimelineView {
       measures: () => this.bar.isSelecting, viewport: this.viewport, changed,
       scrolled: () => this.#scrolled(), folded: () => this.folded(),
       arranged: () => this.arranged(),
+      remove: (host) => hosts?.remove(host),
       choose: (event, brief) => this.navigation.choose(event, brief), measure: shared.measure,
       pointed: shared.pointed,
     });
