@@ -89,11 +89,18 @@ def test_of_one_rank_nobody_knows_who_was_waited_for(answer, job):
         ({"step": "none"}, lambda _: False),
         ({"kind": "all-reduce"}, lambda _: True),
         ({"kind": "broadcast"}, lambda _: False),
+        ({"collective": 7}, lambda row: row["collective"] == 7),
+        (
+            {"from_ps": 60 * 10**9, "to_ps": 90 * 10**9},
+            lambda row: row["end_ps"] >= 60 * 10**9 and row["arrive_ps"] <= 90 * 10**9,
+        ),
     ],
 )
 def test_rows_are_chosen(answer, parameters, test):
     every = answer(limit=1 << 20)["rows"]
-    assert answer(limit=1 << 20, **parameters)["rows"] == [row for row in every if test(row)]
+    chosen = [row for row in every if test(row)]
+    assert answer(limit=1 << 20, **parameters)["rows"] == chosen
+    assert bool(chosen) == (parameters not in ({"step": "none"}, {"kind": "broadcast"}))
 
 
 @each_row(

@@ -365,6 +365,21 @@ def test_chosen_ranks_are_stacked_on_the_clock_of_their_job(serve, page, tmp_pat
     assert abs(own[0] - own[1]) > 1e9
     # By their own clocks they are 45 ms apart, and by 1.2 ms more than at the begin.
     assert abs(seconds(ends[0]) - seconds(ends[1])) < 50e-6
+    rows = api(server, "sessions/job/tools/collectives", sort="arrival")["rows"]
+    mine = [row for row in rows if row["collective"] == rows[-1]["collective"]]
+    event = tool(server, "job", view="search", search="ncclDev", host="rank0")["last"]["event"]
+    open_timeline(page, server, "job", hosts="all", event=event)
+    arrows = page.get_by_label("Arrows", exact=True).get_by_role("listitem")
+    source = rows[-1]["rank"]
+    assert len(mine) == 4
+    texts = (
+        [f"is waited for by rank {n}: ncclDev" for n in range(1, 4)]
+        if source == 0
+        else [f"collective from rank {source}: ncclDev"]
+    )
+    eventually(lambda: [one.partition("Kernel")[0] for one in arrows.all_inner_texts()
+                        if "rank" in one], texts)  # fmt: skip
+    open_timeline(page, server, "job", hosts="rank0,rank3")
     page.get_by_role("button", name="Choose hosts").click()
     page.get_by_label("Filter hosts").fill("rank 2")
     expect_accessible_in_both_schemes(page, "chosen_ranks")

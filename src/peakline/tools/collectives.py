@@ -37,6 +37,15 @@ class CollectivesParameters(Parameters):
     step: str | None = parameter(
         None, max_length=_LONGEST_NAME, description="only what lies in the step of this name"
     )
+    collective: int | None = parameter(
+        None, ge=0, le=_MOST, description="only the rows of the collective of this number"
+    )
+    from_ps: int | None = parameter(
+        None, ge=-(1 << 62), le=1 << 62, description="only what ends then or later"
+    )
+    to_ps: int | None = parameter(
+        None, ge=-(1 << 62), le=1 << 62, description="only what has begun by then"
+    )
     sort: Literal["arrival", "late", "wait", "transfer", "size", "bandwidth"] = parameter(
         "arrival", description="by time of arrival, or those with most in front"
     )
@@ -78,6 +87,12 @@ def _chosen(answer: JobAnswer, parameters: CollectivesParameters) -> Int64Array:
     if parameters.step is not None:
         place = job.steps.get(parameters.step)
         keep &= rows.step == place if place is not None else np.False_
+    if parameters.collective is not None:
+        keep &= paired.collective == parameters.collective
+    if parameters.from_ps is not None:
+        keep &= paired.end >= parameters.from_ps
+    if parameters.to_ps is not None:
+        keep &= paired.arrive <= parameters.to_ps
     by: AnyArray = {
         "late": paired.late, "wait": paired.wait, "transfer": paired.transfer,
         "size": rows.size_bytes,

@@ -366,6 +366,7 @@ export const WORDING = {
       "allocation": "is freed at",
       "asynchronous": "is done at",
       "send": "is received by",
+      "collective": "is waited for by",
       "message": "sends to",
       "fwdbwd": "has its backward in"
     },

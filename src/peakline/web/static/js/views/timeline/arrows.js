@@ -52,7 +52,9 @@ export class Arrows {
       const result = await this.#ask({ event });
       if (this.#event !== event) return;
       this.#own = result.arrows;
-      this.#list(event, result.total);
+      // What the others have of the same collective is drawn too.
+      const others = this.#own.filter(({ from, to }) => from.event !== event && to.event !== event).length;
+      this.#list(event, result.total - others);
       this.options.changed();
     } catch (error) {
       if (!isAbort(error) && this.#event === event) {
@@ -126,7 +128,8 @@ export class Arrows {
         h("span", { class: "quiet" }, ` ${time(Math.abs(apart))} ${apart < 0 === isOut ? "before" : "later"}`));
     };
     fill(this.element, h("h4", {}, `${counted(total, "arrow")} ( , . )`),
-      h("ul", { class: "tl-list" }, ...this.#own.slice(0, LISTED).map(item)),
+      h("ul", { class: "tl-list" }, ...this.#own.filter(({ from, to }) => from.event === event || to.event === event)
+        .slice(0, LISTED).map(item)),
       total > LISTED && h("p", { class: "quiet" }, `and ${total - LISTED} more`));
   }
 

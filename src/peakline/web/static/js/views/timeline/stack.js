@@ -12,6 +12,8 @@ import { WORDING } from "../../core/wording.js";
 
 const EVENT_BITS = 2 ** 32;
 export const MOST_HOSTS = 16;
+/** Times that went through both clocks are so near to what they were. */
+const NEAR_PS = 1000;
 /** How a host's clock was related to the others'. @type {Record<string, string>} */
 const SOURCES = WORDING.clocks.sources;
 
@@ -135,6 +137,13 @@ export class Stack {
     const answers = await Promise.all(requested.map(async ({ part, answer }) => ({ part, columns: await answer })));
     for (const { part, columns } of answers) this.#move(part, columns);
     const first = answers[0]?.columns ?? {};
+    if (isOne && query.view === "arrows") {
+      const meeting = await this.#meeting(Number(query["event"]), signal);
+      for (const key of /** @type {const} */ (["kind", "from", "to"])) {
+        first[key] = [...first[key], ...meeting.map((arrow) => arrow[key])];
+      }
+      first["total"] = Math.max(first["total"], 0) + meeting.length;
+    }
     if (isOne || answers.length < 2 && query.view !== "counter") return first;
     const all = answers.map(({ columns }) => columns);
     switch (query.view) {
@@ -146,6 +155,44 @@ export class Stack {
       case "steps": return steps(all);
       default: return joined(all, ["kind", "from", "to"], ["total"]);
     }
+  }
+
+  /**
+   * Where an event is a collective, arrows from whom was waited for to who waited, among these hosts.
+   * @param {number} event
+   * @param {AbortSignal} signal
+   * @returns {Promise<import("./arrows.js").Arrow[]>}
+   */
+  async #meeting(event, signal) {
+    const { session, root } = this.context, own = this.of(event);
+    const { details } = await askHost(this.context,
+      { view: "event", host: own.host, event: event % EVENT_BITS, with_step: false }, signal);
+    if (details?.activity !== "communication") return [];
+    const at = onAxis(own.clock, details.start_ps);
+    /** @param {Query} query @returns {Promise<any[]>} */
+    const ask = async (query) => (await json(sessionPath(session, "tools", "collectives"),
+      { query: { root, ...query }, signal })).data.rows;
+    const around = await ask({ from_ps: at, to_ps: at + NEAR_PS,
+      rank: /^rank (\d+)$/.exec(own.title)?.[1] ?? null });
+    const row = around.find((one) => one.host === own.host && Math.abs(one.arrive_ps - at) <= NEAR_PS);
+    if (!row || row.wait_ps === null) return [];
+    const rows = await ask({ collective: row.collective });
+    const source = rows.find(({ kind }) => kind === "send")
+      ?? rows.reduce((late, one) => one.arrive_ps > late.arrive_ps ? one : late);
+    /** @param {any} one */
+    const placed = async (one) => {
+      const part = this.parts.find(({ host }) => host === one.host);
+      if (!part) return null;
+      const columns = await askHost(this.context, { view: "find", host: part.host, search: details.name,
+        at_ps: onHost(part.clock, one.arrive_ps) + NEAR_PS }, signal);
+      this.#move(part, columns);
+      const { found: result } = columns;
+      return result && { ...result, name: `${part.title}: ${result.name}` };
+    };
+    const from = await placed(source);
+    if (!from) return [];
+    const targets = await Promise.all(rows.filter((one) => one !== source).map(placed));
+    return targets.flatMap((to) => to && to.event !== from.event ? [{ kind: "collective", from, to }] : []);
   }
 
   /**
