@@ -72,6 +72,10 @@ def test_ranks_of_a_job_are_one_trace(peakline, tmp_path):
     run = peakline(*words, "chrome-trace", "--rank", "3", "--ranks", "1")
     assert run.code == 2
     assert "--ranks is for a job, and --to perfetto" in run.err
+    (file,) = tmp_path.glob("rank8.*")
+    file.unlink()
+    run = peakline(*words, "perfetto", "--ranks", f"9,{root}")
+    assert run.err.startswith("peakline: no profile of rank 8: who waited for it has an arrow from")
     (file,) = tmp_path.glob("rank3.*")
     before = file.read_bytes()
     run = peakline(*words, "perfetto", "--ranks", "1", "-o", file)

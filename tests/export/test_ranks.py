@@ -9,12 +9,13 @@ from tests.each_row import each_row
 from tests.export.timelines import RankEvents
 from tests.jobs.simulated import SCENARIOS
 from tests.jobs.xspace_hosts import xspace_hosts
+from tests.timing.traces import TPU, profile_of
 
 import peakline
 from peakline import jobs
 from peakline.errors import NotFoundError, UsageError
 from peakline.export import Options, find_exporter
-from peakline.export.ranks import JobTimelines, chosen_ranks
+from peakline.export.ranks import JobTimelines, chosen_ranks, events_of_collectives
 from peakline.repository import resolve_hosts
 
 DIFFERS_NS = 5_000
@@ -180,6 +181,18 @@ def test_hosts_without_ranks_are_chosen_by_name(tmp_path):
     assert list(trace.order) == [hosts[1]]
     assert trace.arrows
     assert {a.process for arrow in trace.arrows for a in arrow} == {hosts[1]}
+
+
+def test_an_arrow_ends_at_the_done_of_what_was_started():
+    start = "%all-reduce-start.1 = f32[8]{0} all-reduce-start(f32[8]{0} %a), channel_id=1"
+    done = "%all-reduce-done.1 = f32[8]{0} all-reduce-done(f32[8]{0} %all-reduce-start.1)"
+    planes = {
+        TPU: {"XLA Ops": [(start, 10, 12), (done, 40, 50)]},
+        TPU.replace("0", "1"): {"XLA Ops": [(start, 20, 21), (done, 30, 49)]},
+    }
+    events = events_of_collectives(profile_of(planes))
+    # Those that start, and those that end when it is done: events 0 to 3 in their order.
+    assert [one.tolist() for one in events] == [[[0], [1]], [[2], [3]]]
 
 
 def test_who_is_to_be_chosen_is_said(tmp_path):

@@ -25,8 +25,6 @@ from peakline.text import counted
 
 if TYPE_CHECKING:
     from peakline.api import Profile
-    from peakline.export import JobTimelines
-    from peakline.jobs import JobAnswer
     from peakline.repository import Session
     from peakline.tables import ProfileWarning
 
@@ -107,7 +105,8 @@ def export(
             chosen = exporting.chosen_ranks(answer, ranks)
             timelines = exporting.JobTimelines(answer, chosen, opened)
             write_ranks(timelines, sink, options)
-        _print_notes(answer, timelines)
+        for note in timelines.notes:
+            say(note)
         print_warnings(opened.warnings)
         return
     if ranks is not None:
@@ -132,31 +131,30 @@ def _same_file(session: Session, output: str | None) -> str:
 
 
 class _Opened:
-    """Opens the profile of a host, and has what was warned of in all."""
+    """Opens the profile of a host, and knows what was warned of in which."""
 
     def __init__(self, session: Session, reading: Reading) -> None:
         self._paths = {file.host: file.path for file in session.hosts()}
         self._reading = reading
-        self.warnings: list[ProfileWarning] = []
+        self._warnings: dict[tuple[str, str], list[tuple[str, ProfileWarning]]] = {}
+
+    @property
+    def warnings(self) -> list[ProfileWarning]:
+        """Each kind once, with the host, or with how many hosts have it."""
+        result = []
+        for rows in self._warnings.values():
+            host, first = rows[0]
+            where = host if len(rows) == 1 else counted(len(rows), "host")
+            total = sum(one.count for _, one in rows)
+            result.append(first._replace(count=total, detail=f"{first.detail} ({where})"))
+        return result
 
     @contextmanager
     def __call__(self, host: str) -> Iterator[Profile]:
         with self._reading.open_file(self._paths[host], self._paths[host]) as profile:
             yield profile
-            self.warnings += profile.warnings
-
-
-def _print_notes(answer: JobAnswer, timelines: JobTimelines) -> None:
-    if answer.paired.clocks.aligned_by == "none":
-        say("the clocks of these hosts are compared by nothing: each is taken as it is")
-    if timelines.waited_for_others:
-        many, most = timelines.waited_for_others
-        say(
-            f"{counted(many, 'wait')} without an arrow: who was waited for, most often {most}, is "
-            "not among these ranks"
-        )
-    elif len(timelines) > 1 and not timelines.arrows:
-        say("no arrows: no collective that holds its members up is recorded on two of these ranks")
+            for one in profile.warnings:
+                self._warnings.setdefault((one.kind, one.detail), []).append((host, one))
 
 
 def _print_targets(targets: list[Exporter]) -> None:

@@ -26,6 +26,7 @@ from peakline.safe_text import one_line, valid_text
 from peakline.suggest import there_is
 from peakline.tables import Columns, Profile
 from peakline.tables.columns import Names
+from peakline.text import counted
 from peakline.timing import collective_rows
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
@@ -89,23 +90,30 @@ class JobTimelines:
             own[:] = [number for number, one in enumerate(members) if one.host == host]
         self._arrows = _Arrows(answer.paired, [n for own in self._profiles.values() for n in own])
 
-    def __len__(self) -> int:
-        return len(self._profiles)
-
     @property
-    def arrows(self) -> int:
-        """How many arrows there are between ranks."""
-        return int(np.count_nonzero(self._arrows.into >= 0))
-
-    @property
-    def waited_for_others(self) -> tuple[int, str] | None:
-        """How often one of the ranks waited for one that is not written, and for whom most often;
-        None where none did.
-        """
-        waited = np.bincount(self._arrows.left_out)
-        if not waited.sum():
-            return None
-        return int(waited.sum()), self._answer.job.members[int(waited.argmax())].title
+    def notes(self) -> list[str]:
+        """What a person should know of the clocks and the arrows, a line each."""
+        job, result = self._answer.job, []
+        if self._answer.paired.clocks.aligned_by == "none":
+            result.append("the clocks of these hosts are compared by nothing: each is as it is")
+        if job.missing:
+            ranks = f"rank{'s' * (len(job.missing) > 1)} {numbers_text(job.missing)}"
+            result.append(
+                f"no profile of {ranks}: who waited for it has an arrow from the last of the others"
+            )
+        waits = np.bincount(self._arrows.left_out)
+        if waits.sum():
+            most = job.members[int(waits.argmax())].title
+            result.append(
+                f"{counted(int(waits.sum()), 'wait')} without an arrow: who was waited for, most "
+                f"often {most}, is not among these ranks"
+            )
+        elif len(self._profiles) > 1 and not (self._arrows.into >= 0).any():
+            result.append(
+                "no arrows: no collective that holds its members up is recorded on two of these "
+                "ranks"
+            )
+        return result
 
     @property
     def zero_ps(self) -> int:
@@ -209,7 +217,7 @@ class _Arrows:
     def of(self, profile: Profile, own: Sequence[int]) -> RankCollectives:
         """Those of the participants ``own`` of a profile."""
         paired, rows = self._paired, self._paired.rows
-        events = _events_of(profile, len(own))
+        events = events_of_collectives(profile)
         picked, places = [np.zeros(0, np.int64)], [np.zeros((2, 0), np.int64)]
         for number, where in zip(own, events, strict=False):
             mine = np.arange(rows.member.size)[rows.of(number)]
@@ -246,7 +254,7 @@ def _groups(texts: Sequence[str], codes: Int64Array) -> Names:
     )
 
 
-def _events_of(profile: Profile, many: int) -> list[Int64Array]:
+def events_of_collectives(profile: Profile) -> list[Int64Array]:
     """Of each participant, for its collectives in order the row of the timeline's events that is
     it, and the row that ends when it does (-1: none).
     """
@@ -268,7 +276,7 @@ def _events_of(profile: Profile, many: int) -> list[Int64Array]:
     table: AnyArray = np.stack(
         [trace.rows(rows.event), np.where(ends >= 0, trace.rows(np.maximum(ends, 0)), _NONE)]
     ) if rows.rows else np.zeros((2, 0), np.int64)  # fmt: skip
-    return [table[:, mine] for _, mine in rows_of_participants(profile)][:many]
+    return [table[:, mine] for _, mine in rows_of_participants(profile)]
 
 
 def chosen_ranks(answer: JobAnswer, text: str | None) -> list[int]:
