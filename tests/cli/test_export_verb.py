@@ -68,7 +68,7 @@ def test_ranks_of_a_job_are_one_trace(peakline, tmp_path):
     assert "--ranks 16: 1 of these have no profile; there are: 0-15" in run.err
     run = peakline(*words, "chrome-trace")
     assert run.code == 2
-    assert "16 hosts, choose one with --rank or --host: " in run.err
+    assert "choose one with --rank or --host (--to perfetto writes several): " in run.err
     run = peakline(*words, "chrome-trace", "--rank", "3", "--ranks", "1")
     assert run.code == 2
     assert "--ranks is for a job, and --to perfetto" in run.err

@@ -100,7 +100,7 @@ def expected(truth, scenario, ranks):
 def test_collectives_stand_where_they_were_with_arrows_from_who_was_waited_for(
     tmp_path, name, count, ranks, form
 ):
-    scenario = SCENARIOS[name](count, seed=3)
+    scenario = SCENARIOS[name](count, seed=4)
     scenario = replace(scenario, form=form or scenario.form)
     folder = tmp_path / name
     folder.mkdir()
@@ -109,6 +109,8 @@ def test_collectives_stand_where_they_were_with_arrows_from_who_was_waited_for(
     assert [name.split()[1] for name in sorted(trace.order, key=trace.order.get)] == [
         str(rank) for rank in ranks
     ]
+    assert sorted(trace.order.values()) == list(range(len(ranks)))
+    assert min(one.begin for some in trace.slices.values() for one in some) == 0
     assert trace.root.process_ordering == trace.root.PROCESS_ORDERING_EXPLICIT
     own, pairs = expected(truth, scenario, ranks)
     slices = ranks_of(trace)
@@ -157,7 +159,7 @@ def test_what_is_known_of_a_collective_stands_at_its_slice(tmp_path):
 
 
 def test_each_rank_has_all_that_its_own_trace_has(tmp_path):
-    SCENARIOS["memory"](2).write(tmp_path)
+    SCENARIOS["memory"](2, 1).write(tmp_path)
     trace = written(tmp_path)
     for file in resolve_hosts(str(tmp_path)).hosts():
         with peakline.open(file.path) as profile:
@@ -176,6 +178,13 @@ def test_hosts_without_ranks_are_chosen_by_name(tmp_path):
     hosts = [one.host for one in answer.job.firsts]
     chosen = chosen_ranks(answer, f"{hosts[2]}, {hosts[0]}")
     assert [answer.job.members[n].host for n in chosen] == [hosts[0], hosts[2]]
+    first, second, third = answer.paired.clocks.machines
+    assert second.matches
+    machines = first, second, replace(third, matches=0)
+    paired = replace(answer.paired, clocks=replace(answer.paired.clocks, machines=machines))
+    answer.__dict__["paired"] = paired
+    (note,) = JobTimelines(answer, chosen, None).notes[:1]
+    assert note == "1 clock compared by no collective with the others: taken as it is"
     trace = written(tmp_path, hosts[1])
     # All devices of a host stand in its process.
     assert list(trace.order) == [hosts[1]]
@@ -196,16 +205,16 @@ def test_an_arrow_ends_at_the_done_of_what_was_started():
 
 
 def test_who_is_to_be_chosen_is_said(tmp_path):
-    truth = SCENARIOS["slow_rank"](20, 2, seed=5).write(tmp_path)
+    truth = SCENARIOS["slow_rank"](17, 2, seed=5).write(tmp_path)
     answer = answer_of(tmp_path)
     (root,) = truth.root.ranks
-    with pytest.raises(UsageError, match=rf"^20 ranks; choose some with --ranks, as .*\b{root}\b"):
+    with pytest.raises(UsageError, match=rf"^17 ranks; choose some with --ranks, as .*\b{root}\b"):
         chosen_ranks(answer, None)
     assert chosen_ranks(answer, "3, 0-1") == [0, 1, 3]
     with pytest.raises(
-        UsageError, match=r"--ranks 18-22: 3 of these have no profile; there are: 0-19"
+        UsageError, match=r"--ranks 15-19: 3 of these have no profile; there are: 0-16"
     ):
-        chosen_ranks(answer, "18-22")
+        chosen_ranks(answer, "15-19")
     with pytest.raises(UsageError, match="no rank or host 'zero'"):
         chosen_ranks(answer, "zero")
     with pytest.raises(NotFoundError, match="no allocator 'b'"):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from peakline.repository import Session
     from peakline.tables import ProfileWarning
 
+_SEVERAL = " (--to perfetto writes several)"
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
 
@@ -111,7 +112,7 @@ def export(
         return
     if ranks is not None:
         raise UsageError("--ranks is for a job, and --to perfetto")
-    file = only_file(result, "choose one with --host")
+    file = only_file(result, "choose one with --host" + _SEVERAL * (exporter is not None))
     with reading.open_file(file, path) as profile:
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])

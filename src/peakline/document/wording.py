@@ -405,6 +405,7 @@ PAGE = {
         "job": {
             "clock": "that of their machine",
             "collectives": "where the ends of collectives match, give or take {time}",
+            "alone": "; {clocks} as they are, which nothing relates to the others",
         },
         "sources": {
             "clock": "by its own clock",

@@ -94,8 +94,15 @@ class JobTimelines:
     def notes(self) -> list[str]:
         """What a person should know of the clocks and the arrows, a line each."""
         job, result = self._answer.job, []
-        if self._answer.paired.clocks.aligned_by == "none":
+        clocks = self._answer.paired.clocks
+        alone = sum(not one.matches for one in clocks.machines) - 1
+        if clocks.aligned_by == "none":
             result.append("the clocks of these hosts are compared by nothing: each is as it is")
+        elif alone > 0:
+            result.append(
+                f"{counted(alone, 'clock')} compared by no collective with the others: taken as "
+                "it is"
+            )
         if job.missing:
             ranks = f"rank{'s' * (len(job.missing) > 1)} {numbers_text(job.missing)}"
             result.append(

@@ -342,7 +342,8 @@ export const WORDING = {
     "listed": "{hosts} chosen, at most {most}; the first {listed} of {matching} are listed",
     "job": {
       "clock": "that of their machine",
-      "collectives": "where the ends of collectives match, give or take {time}"
+      "collectives": "where the ends of collectives match, give or take {time}",
+      "alone": "; {clocks} as they are, which nothing relates to the others"
     },
     "sources": {
       "clock": "by its own clock",

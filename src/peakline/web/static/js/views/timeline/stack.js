@@ -76,14 +76,18 @@ export class Stack {
     const { job, ranks } = await ask("job", {});
     const titles = new Map(ranks.map((/** @type {any} */ rank) =>
       [rank.host, rank.rank === null ? rank.host : `rank ${rank.rank}`]));
-    const { aligned_by: source, uncertainty_ps: unsure, ranks: own } = job.clocks;
+    const { aligned_by: source, uncertainty_ps: unsure, ranks: own, machines } = job.clocks;
     /** In the order of ranks, which is not that of names. @type {string[]} */
     const order = own.map((/** @type {any} */ rank) => rank.host);
     const place = (/** @type {string} */ host) => (order.indexOf(host) + order.length + 1) % (order.length + 1);
     this.hosts = this.hosts.sort((one, other) => place(one) - place(other)).slice(0, MOST_HOSTS);
     if (source !== "none") {
-      const { clock, collectives } = WORDING.clocks.job;
+      const { clock, collectives, alone } = WORDING.clocks.job;
       this.says = worded(source === "clock" ? clock : collectives, { time: time(unsure) });
+      // One is what the others are compared with.
+      const left = machines.filter((/** @type {any} */ one) => !one.matches).length - 1
+        + this.hosts.filter((host) => !order.includes(host)).length;
+      if (left > 0) this.says += worded(alone, { clocks: counted(left, "clock") });
       return { titles, clocks: new Map(own.map((/** @type {any} */ rank) => [rank.host, { ...rank, source }])) };
     }
     const { clocks } = await ask("step_breakdown", { limit: 0 });
