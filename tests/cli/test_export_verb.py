@@ -69,8 +69,9 @@ def test_ranks_of_a_job_are_one_trace(peakline, tmp_path):
     run = peakline(*words, "chrome-trace")
     assert run.code == 2
     assert "choose one with --rank or --host (--to perfetto writes several): " in run.err
-    run = peakline(*words, "chrome-trace", "--rank", "3", "--ranks", "1")
-    assert run.code == 2
+    run = peakline(*words, "perfetto", "--rank", "3", "--ranks", "1")
+    assert "--ranks, or one with --rank or --host, not both" in run.err
+    run = peakline("export", DATA / "sessions" / "tf2_cnn", *words[2:], "perfetto", "--ranks", "1")
     assert "--ranks is for a job, and --to perfetto" in run.err
     (file,) = tmp_path.glob("rank8.*")
     file.unlink()

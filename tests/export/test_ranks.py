@@ -215,6 +215,8 @@ def test_who_is_to_be_chosen_is_said(tmp_path):
         UsageError, match=r"--ranks 15-19: 3 of these have no profile; there are: 0-16"
     ):
         chosen_ranks(answer, "15-19")
+    with pytest.raises(UsageError, match="--ranks 3-1: ends before it begins"):
+        chosen_ranks(answer, "3-1")
     with pytest.raises(UsageError, match="no rank or host 'zero'"):
         chosen_ranks(answer, "zero")
     with pytest.raises(NotFoundError, match="no allocator 'b'"):

@@ -94,6 +94,8 @@ def export(
         missing = "--to TARGET" if to is None else "-o OUT"
         raise UsageError(f"export needs {missing}; --list lists the targets")
     exporter = None if to is None else find_exporter(to)
+    if ranks is not None and (reading.rank is not None or reading.host is not None):
+        raise UsageError("--ranks, or one with --rank or --host, not both")
     result = reading.find(path)
     write_ranks = None if exporter is None else exporter.write_ranks
     if exporter is not None and write_ranks is not None and is_job(result):

@@ -308,6 +308,8 @@ def chosen_ranks(answer: JobAnswer, text: str | None) -> list[int]:
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
         if part in by_host:
             result.append(by_host[part])
+        elif match is not None and int(match[2] or match[1]) < int(match[1]):
+            raise UsageError(f"--ranks {part}: ends before it begins")
         elif match is None:
             raise UsageError(f"--ranks: no rank or host {part!r:.80}{there_is(part, by_host)}")
         else:
