@@ -235,7 +235,7 @@ def test_a_log_directory_opens_at_its_list(viewing, two_sessions):
 
 def test_a_log_directory_opens_at_the_session_that_is_named(viewing, two_sessions):
     def check(result):
-        assert result.fragment == "/session/one/timeline"
+        assert result.fragment == "/session/one/job"
 
     viewing(check, two_sessions, "--session", "one")
 

@@ -538,7 +538,7 @@ VIEWS = {
     "sessions": ("/", {}),
     "compare": ("/compare", PAIR),
     "summary": ("/session/fragmentation/summary", {}),
-    "summary_hosts": ("/session/tf2_multihost/summary", {}),
+    "job": ("/session/tf2_multihost/job", {}),
     "summary_graph": ("/session/hlo_dump/summary", {}),
     "memory_line": ("/session/leak_list/memory", {}),
     "memory_stack": ("/session/leak_list/memory", {"draw": "stack"}),

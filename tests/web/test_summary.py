@@ -116,7 +116,8 @@ def test_further_findings_are_folded_and_are_the_rest(page, server):
 
 def test_hosts_are_compared(page, server):
     result = summary(server, "tf2_multihost")["hosts"]
-    open_view(page, server, "/session/tf2_multihost/summary")
+    host = result[0]["profile"]["host"]
+    open_view(page, server, "/session/tf2_multihost/summary", host=host)
     rows = rows_of(page, "Hosts of the session")
     assert [row["Host"] for row in rows] == [one["profile"]["host"] for one in result]
     assert [number_of(row["Median step"]) for row in rows] == [

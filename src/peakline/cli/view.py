@@ -117,10 +117,13 @@ def _address(server: Server, place: Place) -> str:
     """The fragment to open at: the view that has most to show."""
     if place.session is None:
         return ""
-    tools = server.engine.tools(server.access.run("", place.session, nested=True))
+    session = server.access.run("", place.session, nested=True)
+    tools = server.engine.tools(session)
     if not tools and place.source is not None:
         peakline.open(place.source).close()  # says what is wrong with it, if it is
     views = {"timeline": "timeline", "memory_profile": "memory"}
+    if "job" in tools and not place.host and len(session.hosts()) > 1:
+        views = {"job": "job"}
     shown = next((view for tool, view in views.items() if tool in tools), "summary")
     return session_address(place.session, shown, host=place.host or "")
 

@@ -126,7 +126,7 @@ def roles_of(job: Job, rows: Rows) -> Int64Array:
     sizes in a typical step, at the same stage of a pipeline.
     """
     members, inside = len(job.members), np.flatnonzero(rows.step >= 0)
-    stage = _stage_of(job, rows)
+    stage = stages_of(job, rows)
     # The sizes of an all-to-all are each rank's own.
     size = np.where(rows.is_kind(UNEVEN), -1, rows.size_bytes)[inside]
     mixed = _mixed(rows.kind[inside] * 1_000_003 + size)
@@ -150,7 +150,7 @@ def _usual(values: _Sums) -> _Sums:
     return ordered[row[first], place[first]]
 
 
-def _stage_of(job: Job, rows: Rows) -> list[int]:
+def stages_of(job: Job, rows: Rows) -> list[int]:
     """How many ranks pass something on before each has its first input: 0 without a pipeline.
 
     The first message of a step is what the stage before has computed, or, of the first stage, its

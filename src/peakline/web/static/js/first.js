@@ -6,12 +6,14 @@
 import { parseAddress } from "./core/address.js";
 import { askAhead, forgetAhead, planAhead, sessionPath } from "./core/api.js";
 import { preload } from "./core/preload.js";
+import { firstView } from "./core/views.js";
 import { firstQuestions } from "./views/graph/state.js";
 import { firstPage } from "./views/sessions/question.js";
 
 /** What views ask of their session before they can draw anything. */
 /** @type {Record<string, (params: Record<string, string>) => {tool: string, query: NonNullable<import("./core/api.js").Asked["query"]>}[]>} */
 const FIRST = {
+  job: () => [{ tool: "job", query: {} }, { tool: "job_steps", query: {} }],
   graph: firstQuestions,
   summary: () => [{ tool: "summary", query: { part: "facts" } }],
 };
@@ -40,9 +42,10 @@ async function askForSession({ view, session, params }) {
   const root = params["root"] ?? "";
   const result = await askAhead(sessionPath(session), { root });
   if (!result) return;
+  const shown = view === "summary" && !params["host"] ? firstView(result) : view;
   // Of several hosts the first is shown where the address names none.
-  const host = params["host"] || (result.hosts.length > 1 ? result.hosts[0] : "");
-  for (const { tool, query } of FIRST[view]?.(params) ?? []) {
+  const host = shown === "job" ? "" : params["host"] || (result.hosts.length > 1 ? result.hosts[0] : "");
+  for (const { tool, query } of FIRST[shown]?.(params) ?? []) {
     if (!result.tools.includes(tool)) continue;
     void askAhead(sessionPath(session, "tools", tool), { root, host, ...query });
   }

@@ -12,7 +12,7 @@
  * @property {Record<string, string>} params
  */
 
-export const SESSION_VIEWS = ["summary", "memory", "timeline", "steps", "graph", "sql"];
+export const SESSION_VIEWS = ["job", "summary", "memory", "timeline", "steps", "graph", "sql"];
 
 /**
  * @param {string} hash of an address, with or without `#`

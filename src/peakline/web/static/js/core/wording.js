@@ -414,6 +414,17 @@ export const WORDING = {
     "no_range": "No range is marked",
     "how_to_mark": "Drag with Shift over the lanes: along one row for all lines, over several for those. Or press Select above and drag, or choose an event and press m."
   },
+  "job": {
+    "waiting": "waiting for the last rank",
+    "parts": "A mean step of all ranks",
+    "more": "and {more} more like this",
+    "unpaired": "No collective is recorded on two ranks: who waits for whom is not known.",
+    "clocks": "{clocks} put on one axis by what ends together, sure to {uncertainty}.",
+    "no_findings": "No rank keeps the others waiting, and nothing is to be fixed on any of them.",
+    "nothing": "Neither memory nor time is in these profiles.",
+    "no_peaks": "Peaks of memory are not recorded.",
+    "map": "{measure} of {ranks} in {steps}; most in the mean: {most}. Arrow keys move, Enter shows the collectives of the step."
+  },
   "limits": {
     "summary": 4,
     "graph_ops": 8,

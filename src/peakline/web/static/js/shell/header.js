@@ -5,11 +5,11 @@ import { fill, h } from "../core/dom.js";
 import { copyButton } from "../core/copy.js";
 import { pickSession } from "../core/session_picker.js";
 import { switchTheme } from "../core/theme.js";
-import { viewsOf } from "../core/views.js";
+import { firstView, viewsOf } from "../core/views.js";
 import { openHelp } from "./help.js";
 
 const TITLES = {
-  summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops",
+  job: "Job", summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops",
   graph: "Graph", sql: "SQL",
 };
 const RETAINED = ["host", "root"];
@@ -92,9 +92,11 @@ export class Header {
     const { session, params } = this.#address;
     const both = /** @type {Record<string, string[]>} */ (SHARED);
     const shared = both[this.#address.view]?.filter((name) => both[view]?.includes(name)) ?? [];
-    const retained = [...RETAINED, ...shared];
-    return formatAddress({ view, session, params:
-      Object.fromEntries(Object.entries(params).filter(([name]) => retained.includes(name))) });
+    // The job is of all hosts; its summary is not that of one.
+    const retained = view === "job" ? ["root"] : [...RETAINED, ...shared];
+    const others = Object.fromEntries(Object.entries(params).filter(([name]) => retained.includes(name)));
+    const [first = ""] = this.#address.view === "job" && view === "summary" ? this.#document?.hosts ?? [] : [];
+    return formatAddress({ view, session, params: { ...(first ? { host: first } : {}), ...others } });
   }
 
   /** What is open is Before: what is compared with it is what changed. */
@@ -109,11 +111,15 @@ export class Header {
   #hosts() {
     const hosts = this.#document?.hosts ?? [];
     if (hosts.length < 2) return null;
-    const { params } = this.#address;
+    const { params, view } = this.#address;
+    const hasJob = this.#document !== null && firstView(this.#document) === "job";
     const choice = h("select", { "aria-label": "Host" },
+      hasJob && h("option", { value: "", selected: view === "job" }, "all hosts"),
       ...hosts.map((host) => h("option", { value: host, selected: host === params["host"] }, host)));
     choice.addEventListener("change", () => {
       const address = { ...this.#address, params: { ...this.#retained(), host: choice.value } };
+      if (!choice.value) address.view = "job";
+      else if (view === "job") address.view = "summary";
       location.hash = formatAddress(address);
     });
     return choice;

@@ -4,7 +4,7 @@ import { json, sessionPage, sessionPath } from "../core/api.js";
 import { formatAddress } from "../core/address.js";
 import { evidenceLinks } from "../core/finding.js";
 import { bytes, time } from "../core/format.js";
-import { viewsOf } from "../core/views.js";
+import { firstView, viewsOf } from "../core/views.js";
 
 /** @typedef {import("../core/address.js").Address} Address */
 /** @typedef {{group: string, text: string, note: string, href: string}} Place */
@@ -27,7 +27,8 @@ export const SOURCES = [views, steps, ops, buffers, findings, sessions];
  */
 async function views({ address, session }, text) {
   if (!session) return [];
-  const all = [{ view: "summary", text: "Summary" }, ...viewsOf(session)];
+  const hasSummary = address.params["host"] || firstView(session) === "summary";
+  const all = [...(hasSummary ? [{ view: "summary", text: "Summary" }] : []), ...viewsOf(session)];
   return all.filter((one) => has(one.text, text)).map((one) =>
     place(address, "View", one.text, "", one.view));
 }

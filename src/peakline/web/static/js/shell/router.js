@@ -6,6 +6,7 @@ import { fill } from "../core/dom.js";
 import { preload } from "../core/preload.js";
 import { empty, failed, loading } from "../core/states.js";
 import { hideTip } from "../core/tooltip.js";
+import { firstView } from "../core/views.js";
 import { AnswerBar } from "./answer.js";
 import { Context } from "./context.js";
 import { Header } from "./header.js";
@@ -25,6 +26,7 @@ import { isTyping } from "../core/gestures.js";
 const VIEWS = {
   sessions: () => import("../views/sessions/index.js"),
   compare: () => import("../views/compare/index.js"),
+  job: () => import("../views/job/index.js"),
   summary: () => import("../views/summary/index.js"),
   memory: () => import("../views/memory/index.js"),
   timeline: () => import("../views/timeline/index.js"),
@@ -127,11 +129,22 @@ export class Router {
       session?.then((result) => void (!ends.signal.aborted && this.#header.setSession(result)),
         () => undefined);
       let shown = address;
+      if (address.view === "job" && address.params["host"]) {
+        const { host: _, ...params } = address.params;
+        history.replaceState(null, "", formatAddress({ ...address, params }));
+        await this.#follow();
+        return;
+      }
       if (session && !address.params["host"]) {
-        const { hosts } = await session;
+        const document = await session, { hosts } = document;
         // Where the reader went elsewhere meanwhile, that is followed in a moment.
         if (ends.signal.aborted || location.hash !== this.#seen) return;
-        if (hosts.length > 1) {
+        if (address.view === "summary" && firstView(document) === "job") {
+          history.replaceState(null, "", formatAddress({ ...address, view: "job" }));
+          await this.#follow();
+          return;
+        }
+        if (hosts.length > 1 && address.view !== "job") {
           shown = { ...address, params: { ...address.params, host: hosts[0] ?? "" } };
           this.#address = shown;
           history.replaceState(null, "", formatAddress(shown));
@@ -146,7 +159,10 @@ export class Router {
       this.#view = mount(this.#context);
       if (!session) return;
       const { tools } = await session;
-      if (!ends.signal.aborted) this.#answer.show(shown, tools);
+      if (ends.signal.aborted) return;
+      // The job says first what there is to say of all ranks.
+      if (shown.view === "job") this.#answer.hide();
+      else this.#answer.show(shown, tools);
     } catch (error) {
       if (ends.signal.aborted) return;
       fill(this.#main, failed(error, () => void this.#open(address)));

@@ -4,7 +4,7 @@ import { copyButton } from "../../core/copy.js";
 import { h } from "../../core/dom.js";
 import { bytes, count, counted, date, sentence, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
-import { viewsOf } from "../../core/views.js";
+import { firstView, viewsOf } from "../../core/views.js";
 import { WORDING } from "../../core/wording.js";
 
 const SHOWN_HOSTS = WORDING.limits.session_hosts;
@@ -22,7 +22,9 @@ export function detailsOf(row, state, link, onClose) {
   const hosts = session.hosts;
   const shownHosts = hosts.slice(0, SHOWN_HOSTS).join(", ")
     + (hosts.length > SHOWN_HOSTS ? ` and ${hosts.length - SHOWN_HOSTS} more` : "");
-  const links = [{ view: "summary", text: "Summary" }, ...viewsOf(session)];
+  // Without a host the summary of a job is the job.
+  const first = firstView(session) === "summary" ? [{ view: "summary", text: "Summary" }] : [];
+  const links = [...first, ...viewsOf(session)];
   return h("section", { class: "panel details stack", "aria-label": `Session ${name}` },
     h("div", { class: "row-of" },
       h("h2", { class: "grow name" }, name),
