@@ -4,6 +4,7 @@ import { module } from "./modules.js";
 
 const { rampOf } = await module("core/colors.js");
 const { firstView, viewsOf } = await module("core/views.js");
+const { Bars } = await module("views/job/arrivals.js");
 const { ranges } = await module("views/job/answer.js");
 const { shortened } = await module("views/job/heat.js");
 const { MEASURES, Measure, measuresOf } = await module("views/job/measures.js");
@@ -99,4 +100,19 @@ test("only a session of several hosts opens at its job", () => {
   assert.equal(firstView({ tools, hosts: ["a"] }), "summary");
   assert.equal(firstView({ tools: null, hosts: ["a", "b"] }), "summary");
   assert.deepEqual(viewsOf({ tools, hosts: ["a"] }).map(({ view }) => view), ["timeline", "sql"]);
+});
+
+test("bars of a step are by rank and time, and what runs at a moment is the last that began", () => {
+  const rows = [
+    { arrive_ps: 500, last_ps: 520, end_ps: 540, ranks: [0, 2], arrive_after_ps: [0, 20], end_after_ps: [40, 40] },
+    { arrive_ps: 100, last_ps: 100, end_ps: 590, ranks: [2], arrive_after_ps: [0], end_after_ps: [490] },
+  ];
+  const bars = new Bars(rows, 3);
+  assert.deepEqual([...bars.first], [0, 1, 1, 3]);
+  assert.deepEqual([...bars.arrive], [400, 0, 420]);
+  assert.deepEqual([...bars.left], [440, 490, 440]);
+  assert.deepEqual([...bars.of], [0, 1, 0]);
+  assert.deepEqual([bars.begin, bars.end], [100, 490]);
+  assert.deepEqual([10, 430, 450, 495].map((at) => bars.find(2, at, 1)), [1, 2, 1, -1]);
+  assert.equal(bars.find(1, 430, 1), -1);
 });

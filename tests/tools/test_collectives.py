@@ -118,6 +118,44 @@ def test_rows_are_sorted_and_come_in_pages(answer, sort, column):
     assert (page["rows"], page["rows_total"]) == (result[7:12], len(every))
 
 
+def test_a_collective_is_a_row_of_all_its_ranks(answer):
+    document = answer(by="collective", arrivals=True, sort="wait", limit=1 << 20)
+    every = {}
+    for row in answer(limit=1 << 20)["rows"]:
+        every.setdefault(row["collective"], []).append(row)
+    assert document["rows_total"] == len(document["rows"]) == len(every)
+    waits = [row["wait_ps"] for row in document["rows"]]
+    assert waits == sorted(waits, reverse=True)
+    for row in document["rows"]:
+        own = every[row["collective"]]
+        last = max(own, key=lambda one: one["arrive_ps"])
+        begin = min(one["arrive_ps"] for one in own)
+        assert (row["arrive_ps"], row["last_ps"]) == (begin, last["arrive_ps"])
+        assert row["last_rank"] == f"rank {last['rank']}"
+        assert row["end_ps"] == max(one["end_ps"] for one in own)
+        assert row["wait_ps"] == max(one["wait_ps"] for one in own)
+        middle = statistics.median(one["transfer_ps"] for one in own)
+        assert row["transfer_ps"] == pytest.approx(middle, abs=1)
+        for name in ("kind", "group", "members", "size_bytes", "step", "bus_bytes_per_second"):
+            assert {one[name] for one in own} == {row[name]}
+        spans = zip(row["ranks"], row["arrive_after_ps"], row["end_after_ps"], strict=True)
+        assert {rank: (begin + a, begin + b) for rank, a, b in spans} == {
+            one["rank"]: (one["arrive_ps"], one["end_ps"]) for one in own
+        }
+    assert answer(by="collective", step="ProfilerStep#2", limit=2)["rows_total"] < len(every)
+    assert "ranks" not in answer(by="collective", limit=1)["rows"][0]
+
+
+def test_kinds_and_groups_add_up(answer):
+    (row,) = answer(by="group")["rows"]
+    own = answer(by="collective", limit=1 << 20)["rows"]
+    assert (row["kind"], row["group"], row["members"]) == ("all-reduce", "0-15", 16)
+    assert row["count"] == len(own)
+    assert row["size_bytes"] == sum(one["size_bytes"] for one in own)
+    for name in ("wait_ps", "transfer_ps", "bus_bytes_per_second"):
+        assert row[name] == pytest.approx(statistics.median(one[name] for one in own), abs=1)
+
+
 def test_csv_has_the_same_rows(engine, answer, job):
     content = engine.tool(job[0], "collectives", format="csv", parameters={"limit": 9}).content
     rows = list(csv.DictReader(io.StringIO(content.decode())))

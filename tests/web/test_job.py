@@ -12,7 +12,7 @@ from tests.web.looking import (
     tells,
     wait_for_params,
 )
-from tests.web.shown import almost, facts, number_of
+from tests.web.shown import almost, facts, number_of, rows_of
 
 RANKS, STEPS = 16, 3
 
@@ -82,15 +82,39 @@ def test_the_map_is_sorted_and_grouped_and_says_each_number(page, jobs):
     screenshot(page, "job_groups")
     canvas.press("Enter")
     wait_for_params(page, rank=root["title"], step=data["steps"][1])
+    # Below stand the collectives of that step on all ranks, and its timeline on this one.
+    step = data["steps"][1]
+    own = tool(jobs, "collectives", by="collective", step=step)["rows"]
+    tells(page.locator("#arrivals"), step)
+    shown = rows_of(page, "Collectives of the step")
+    assert [row["Last to come"] for row in shown] == [one["last_rank"] for one in own][: len(shown)]
+    assert [number_of(row["Longest wait"]) for row in shown] == [
+        almost(one["wait_ps"]) for one in own[: len(shown)]
+    ]
+    arrivals = page.locator("canvas.arrivals")
+    arrivals.press("ArrowRight")
+    tells(said, f"{root['title']}, all-reduce", "transfer ")
+    arrivals.press("Enter")
+    page.get_by_role("button", name="Whole step").click()
+    screenshot(page, "job_arrivals")
     page.get_by_role("button", name="Higher rows").click()
     eventually(
         lambda: page.get_by_role("button", name="Waiting").get_attribute("aria-pressed"), "true"
     )
 
 
+def test_a_cell_leads_to_the_timeline_of_its_rank_at_its_step(page, jobs):
+    data = tool(jobs, "job_steps", step="ProfilerStep#3")
+    open_view(page, jobs, "/session/mesh/job", rank="rank 5", step="ProfilerStep#3")
+    page.get_by_role("link", name="Timeline of rank 5 at this step").click()
+    shown = wait_for_params(page, host=data["ranks"]["host"][5])
+    begin, end = data["begin_ps"][5], data["end_ps"][5]
+    assert int(shown["from"]) < begin < end < int(shown["to"])
+    assert int(shown["to"]) - int(shown["from"]) < 1.2 * (end - begin)
+
+
 def test_everybody_can_use_the_job(page, jobs):
-    open_view(page, jobs, "/session/mesh/job")
-    settle(page)
+    open_view(page, jobs, "/session/mesh/job", rank="rank 5", step="ProfilerStep#3")
     expect_accessible_in_both_schemes(page, "job")
     page.set_viewport_size({"width": 390, "height": 844})
     settle(page)

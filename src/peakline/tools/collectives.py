@@ -1,12 +1,12 @@
-"""The ``collectives`` tool: the collectives of a job, a row for each and each of its ranks, on one
-clock.
+"""The ``collectives`` tool: the collectives of a job on one clock, a row for each and each of its
+ranks, for each, or for each kind in each group.
 
 Made of the contributions of the ``job`` tool; of one profile alone nobody knows who was waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -46,6 +46,12 @@ class CollectivesParameters(Parameters):
     to_ps: int | None = parameter(
         None, ge=-(1 << 62), le=1 << 62, description="only what has begun by then"
     )
+    by: Literal["rank", "collective", "group"] = parameter(
+        "rank", description="a row per collective and rank, per collective, or per kind and group"
+    )
+    arrivals: bool = parameter(
+        default=False, description="by collective: also when each of its ranks came and left"
+    )
     sort: Literal["arrival", "late", "wait", "transfer", "size", "bandwidth"] = parameter(
         "arrival", description="by time of arrival, or those with most in front"
     )
@@ -58,14 +64,20 @@ def _combine(
 ) -> bytes:
     answer = jobs.answer_of(parts)
     chosen = _chosen(answer, parameters)
-    columns = _columns(answer, chosen[parameters.offset :][: parameters.limit])
+    page = slice(parameters.offset, parameters.offset + parameters.limit)
+    if parameters.by == "rank":
+        columns, total = _columns(answer, chosen[page]), chosen.size
+    elif parameters.by == "collective":
+        columns, total = _by_collective(answer, chosen, page, with_arrivals=parameters.arrivals)
+    else:
+        columns, total = _by_group(answer, chosen, page)
     rows = zip(*columns.values(), strict=True)
     if output_format == "csv":
         return quoted_csv(columns, rows)
     clocks, kinds = answer.paired.clocks, answer.paired.rows
     return compact_json(
         {
-            "rows_total": int(chosen.size),
+            "rows_total": int(total),
             "kinds": sorted({kinds.texts[code] for code in set(kinds.kind.tolist()) if code >= 0}),
             "clocks": {
                 "aligned_by": clocks.aligned_by, "uncertainty_ps": clocks.uncertainty_ps,
@@ -133,11 +145,100 @@ def _columns(answer: JobAnswer, chosen: Int64Array) -> dict[str, list[Any]]:
         ],
         "wait_ps": _known(paired.wait[chosen]),
         "transfer_ps": _known(paired.transfer[chosen]),
-        "bus_bytes_per_second": [
-            float(rate) if known else None
-            for rate, known in zip(rates.tolist(), np.isfinite(rates).tolist(), strict=True)
-        ],
+        "bus_bytes_per_second": [rate if known else None for rate, known in _finite(rates)],
     }
+
+
+def _by_collective(
+    answer: JobAnswer, chosen: Int64Array, page: slice, *, with_arrivals: bool
+) -> tuple[dict[str, list[Any]], int]:
+    """The collectives that have rows among ``chosen``, in the order of the first of these, and how
+    many there are: each with its last member, the longest wait and the median transfer.
+    """
+    job, paired, rows = answer.job, answer.paired, answer.paired.rows
+    numbers, first = np.unique(paired.collective[chosen], return_index=True)
+    numbers = numbers[np.argsort(first)]
+    of = [paired.order[paired.bounds[n] : paired.bounds[n + 1]] for n in numbers[page].tolist()]
+    heads = np.array([own[0] for own in of], np.int64)
+    columns = _columns(answer, heads)
+    transfer = transfers_of(paired)[numbers[page]]
+    result = {
+        name: columns[name]
+        for name in (
+            "collective", "group", "members", "kind", "sequence", "step", "size_bytes", "data_type",
+        )
+    }  # fmt: skip
+    latest = [int(own[paired.arrive[own].argmax()]) for own in of]
+    result |= {
+        "arrive_ps": [int(paired.arrive[own].min()) for own in of],
+        "last_ps": [int(paired.arrive[own].max()) for own in of],
+        "end_ps": [int(paired.end[own].max()) for own in of],
+        "last_rank": [
+            job.members[rows.member[row]].title if own.size > 1 else None
+            for own, row in zip(of, latest, strict=True)
+        ],
+        "wait_ps": _known(np.array([paired.wait[own].max() for own in of], np.int64)),
+        "transfer_ps": [round(value) if known else None for value, known in _finite(transfer)],
+        "bus_bytes_per_second": columns["bus_bytes_per_second"],
+    }
+    if with_arrivals:
+        result |= {
+            # Places among the ranks of the job, and times since the first arrival.
+            "ranks": [rows.member[own].tolist() for own in of],
+            "arrive_after_ps": [
+                (paired.arrive[own] - paired.arrive[own].min()).tolist() for own in of
+            ],
+            "end_after_ps": [(paired.end[own] - paired.arrive[own].min()).tolist() for own in of],
+        }
+    return result, numbers.size
+
+
+def _by_group(
+    answer: JobAnswer, chosen: Int64Array, page: slice
+) -> tuple[dict[str, list[Any]], int]:
+    """The collectives that have rows among ``chosen`` by kind and group, those that take most in
+    front: how many, their bytes, and medians over them. A collective waits as long as the first of
+    its members.
+    """
+    paired, rows = answer.paired, answer.paired.rows
+    numbers = np.unique(paired.collective[chosen])
+    first = paired.order[paired.bounds[numbers]]
+    wait = np.full(paired.count, -1, np.int64)
+    np.maximum.at(wait, paired.collective, paired.wait)
+    transfer, rate = transfers_of(paired)[numbers], _bandwidths(answer)[first]
+    keys = np.stack([rows.kind[first], rows.group[first]], axis=1)
+    result = []
+    for kind, group in np.unique(keys, axis=0).tolist():
+        mine = np.flatnonzero((keys == (kind, group)).all(axis=1))
+        sizes, waits = rows.size_bytes[first[mine]], wait[numbers[mine]]
+        result.append(
+            {
+                "kind": _text(rows.texts, kind),
+                "group": group_text(_text(rows.texts, group)),
+                "members": int(paired.members[numbers[mine]].max()),
+                "count": int(mine.size),
+                "size_bytes": int(sizes.sum()) if (sizes >= 0).all() else None,
+                "wait_ps": _median(waits[waits >= 0]),
+                "transfer_ps": _median(transfer[mine]),
+                "bus_bytes_per_second": _median(rate[mine]),
+            }
+        )
+    result.sort(key=lambda row: -(row["transfer_ps"] or 0) * row["count"])
+    names = (
+        "kind", "group", "members", "count", "size_bytes", "wait_ps", "transfer_ps",
+        "bus_bytes_per_second",
+    )  # fmt: skip
+    return {name: [row[name] for row in result[page]] for name in names}, len(result)
+
+
+def _median(values: AnyArray) -> int | None:
+    """The median of those that are known."""
+    known = values[np.isfinite(values)]
+    return round(float(np.median(known))) if known.size else None
+
+
+def _finite(values: AnyArray) -> Iterator[tuple[float, bool]]:
+    return zip(values.tolist(), np.isfinite(values).tolist(), strict=True)
 
 
 def _bandwidths(answer: JobAnswer) -> AnyArray:

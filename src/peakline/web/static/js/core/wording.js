@@ -423,6 +423,10 @@ export const WORDING = {
     "no_findings": "No rank keeps the others waiting, and nothing is to be fixed on any of them.",
     "nothing": "Neither memory nor time is in these profiles.",
     "no_peaks": "Peaks of memory are not recorded.",
+    "no_collectives": "No collective of this step is recorded.",
+    "arrivals": "{collectives} of {step} on all ranks, at {rank}. Arrow keys go to another rank or collective, Enter shows that alone.",
+    "last": "the last to come",
+    "timeline": "Timeline of {rank} at this step",
     "map": "{measure} of {ranks} in {steps}; most in the mean: {most}. Arrow keys move, Enter shows the collectives of the step."
   },
   "limits": {

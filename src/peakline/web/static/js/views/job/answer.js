@@ -24,11 +24,13 @@ import { WORDING } from "../../core/wording.js";
  * @property {number | null} waiting_share
  * @property {number | null} transfer_share
  * @property {Root | null} root
+ * @property {Root[]} roots
  * @property {number | null} step_without_ps
  */
 /**
  * @typedef {object} Root
  * @property {number | null} rank
+ * @property {(number | null)[]} [ranks]
  * @property {string | null} title
  * @property {string | null} host
  * @property {string} cause

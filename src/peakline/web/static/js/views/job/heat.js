@@ -8,7 +8,7 @@ import { hideTip, showTip } from "../../core/tooltip.js";
 import { WORDING } from "../../core/wording.js";
 import { Rows } from "./rows.js";
 
-const WIDEST_CELL_PX = 90, GAP_FROM_PX = 5, TICK_PX = 8;
+const WIDEST_CELL_PX = 120, GAP_FROM_PX = 5, TICK_PX = 8;
 
 /** @typedef {import("./measures.js").Measure} Measure */
 /** @typedef {import("./measures.js").Name} Name */
@@ -30,9 +30,10 @@ export class HeatMap {
   /**
    * @param {import("./measures.js").JobSteps} data
    * @param {Map<Name, Measure>} measures
+   * @param {ReadonlySet<number>} marked places of ranks that others wait for
    * @param {(cell: Cell) => void} choose
    */
-  constructor(data, measures, choose) {
+  constructor(data, measures, marked, choose) {
     this.data = data;
     this.measures = measures;
     this.choose = choose;
@@ -43,6 +44,7 @@ export class HeatMap {
       draw: (paint, area) => this.#draw(paint, area),
       axis: (paint, area) => this.#axis(paint, area),
       title: (rank) => data.ranks.title[rank] ?? "",
+      isMarked: (rank) => marked.has(rank),
     });
     this.legend = h("div", { class: "heat-legend row-of" });
     this.element = h("div", {}, this.rows.element, this.legend);

@@ -6,6 +6,7 @@ import { exportMenu } from "../../core/exporting.js";
 import { failed, loading, notices } from "../../core/states.js";
 import { WORDING } from "../../core/wording.js";
 import { answerPanel, fixesPanel, partsPanel } from "./answer.js";
+import { Arrivals } from "./arrivals.js";
 import { HeatMap } from "./heat.js";
 import { MEASURES, measuresOf } from "./measures.js";
 import { groupingsOf, orderOf } from "./order.js";
@@ -66,7 +67,7 @@ export function mount(context) {
     const menu = exportMenu({ name: `${context.session}_job`, json: () => data,
       command: () => commandOf(context, "summary", { host: null }) });
     const measures = measuresOf(steps);
-    map = steps.steps.length && measures.size ? new JobMap(context, steps, measures) : null;
+    map = steps.steps.length && measures.size ? new JobMap(context, steps, measures, waitedFor(data)) : null;
     const others = warnings.filter((one) => typeof one === "string" || !REPORTED.has(one.kind));
     fill(page, answerPanel(data, menu), notices({ notes, warnings: others }, "these profiles"), map?.element,
       h("div", { class: "summary-parts" }, fixesPanel(data, (finding) => linksOf(finding)), partsPanel(data)));
@@ -86,19 +87,32 @@ export function mount(context) {
   }
 }
 
+/**
+ * The places of the ranks that are a root.
+ * @param {Job} data
+ */
+function waitedFor({ time, ranks }) {
+  const numbers = new Set((time?.roots ?? []).flatMap((root) => root.ranks ?? []));
+  const titles = new Set((time?.roots ?? []).map(({ title }) => title));
+  return new Set(ranks.flatMap(({ rank, title }, place) =>
+    (rank !== null && numbers.has(rank)) || titles.has(title) ? [place] : []));
+}
+
 /** The map with what chooses its measure and the order of its rows. */
 class JobMap {
   /**
    * @param {import("../../shell/context.js").Context} context
    * @param {JobSteps} data
    * @param {Map<import("./measures.js").Name, import("./measures.js").Measure>} measures
+   * @param {ReadonlySet<number>} marked places of ranks that others wait for
    */
-  constructor(context, data, measures) {
+  constructor(context, data, measures, marked) {
     this.context = context;
     this.data = data;
     this.measures = measures;
     this.groupings = groupingsOf(data);
-    this.map = new HeatMap(data, measures, (cell) => this.#choose(cell));
+    this.map = new HeatMap(data, measures, marked, (cell) => this.#choose(cell));
+    this.arrivals = new Arrivals(context, data, marked, () => this.#set({ rank: null, step: null }));
     this.kinds = MEASURES.filter(({ name }) => measures.has(name)).map((kind, place) =>
       h("button", { type: "button", title: kind.help, dataset: { measure: kind.name },
         onclick: () => this.#set({ measure: place ? kind.name : null }) }, kind.text));
@@ -112,7 +126,7 @@ class JobMap {
         onclick: () => this.map.rows.zoom(factor) }, text);
     const missing = [!measures.has("peak") && `${WORDING.job.no_peaks} ${WORDING.records_memory_briefly}`,
       !measures.has("late") && WORDING.job.unpaired];
-    this.element = h("section", { class: "panel stack", "aria-labelledby": "ranks-by-steps" },
+    this.panel = h("section", { class: "panel stack", "aria-labelledby": "ranks-by-steps" },
       h("div", { class: "row-of" }, h("h2", { id: "ranks-by-steps" }, "Ranks by steps"),
         h("span", { class: "quiet" }, this.map.says()), h("span", { class: "grow" }),
         exportMenu({ name: `${context.session}_ranks_by_steps`, json: () => data,
@@ -125,6 +139,7 @@ class JobMap {
           zoom("−", "Lower rows", 0.8), zoom("+", "Higher rows", 1.25))),
       this.map.element,
       ...missing.map((text) => text && h("p", { class: "quiet" }, text)));
+    this.element = h("div", { class: "stack" }, this.panel, this.arrivals.element);
     this.params = context.params;
   }
 
@@ -144,11 +159,14 @@ class JobMap {
     }
     this.sort.value = sort;
     this.group.value = grouping?.name ?? "";
-    this.map.show(measure, orderOf(this.data, sort, measure.means(), grouping), this.#cell(params));
+    const order = orderOf(this.data, sort, measure.means(), grouping), cell = this.#cell(params);
+    this.map.show(measure, order, cell);
+    this.arrivals.show(cell, order);
   }
 
   destroy() {
     this.map.destroy();
+    this.arrivals.destroy();
   }
 
   /**
@@ -160,9 +178,12 @@ class JobMap {
     return place < 0 || column < 0 ? null : { rank: place, column };
   }
 
-  /** @param {Record<string, string | null>} changes */
-  #set(changes) {
-    this.context.change(changes);
+  /**
+   * @param {Record<string, string | null>} changes
+   * @param {boolean} [push]
+   */
+  #set(changes, push = false) {
+    this.context.change(changes, push);
     const params = { ...this.params };
     for (const [name, value] of Object.entries(changes)) {
       if (value === null) delete params[name];
@@ -173,7 +194,7 @@ class JobMap {
 
   /** @param {Cell} cell */
   #choose({ rank, column }) {
-    this.#set({ rank: this.data.ranks.title[rank] ?? "", step: this.data.steps[column] ?? "" });
+    this.#set({ rank: this.data.ranks.title[rank] ?? "", step: this.data.steps[column] ?? "" }, true);
   }
 
   /**

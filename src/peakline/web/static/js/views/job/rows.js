@@ -21,6 +21,7 @@ import { cutMiddle } from "../steps/labels.js";
  * @property {(paint: CanvasRenderingContext2D, area: Area) => void} draw
  * @property {(paint: CanvasRenderingContext2D, area: Area) => void} axis
  * @property {(rank: number) => string} title
+ * @property {(rank: number) => boolean} isMarked whose name is always there, and stands out
  */
 
 const AXIS_PX = 22, HEAD_PX = 20, RIGHT_PX = 10, LABEL_PX = 110, NARROW_PX = 72, LETTER_PX = 6.6;
@@ -182,23 +183,36 @@ export class Rows {
    */
   #labels(paint, colors) {
     const { ranks, heads } = this.order, [first, last] = this.seen, { left } = this;
-    const every = Math.max(1, Math.ceil(LABELS_APART_PX / this.rowPx));
-    paint.font = FONT;
+    const middle = Math.max(this.rowPx, LABELS_APART_PX) / 2;
     paint.textBaseline = "middle";
     paint.textAlign = "right";
-    paint.fillStyle = colors["text"] ?? "";
-    // A group begins with a label of its own.
-    let begin = 0, next = heads.findIndex(({ place }) => place >= first);
-    if (next < 0) next = heads.length;
-    begin = heads[next - 1]?.place ?? 0;
-    for (let place = first; place < last; place++) {
-      if (heads[next]?.place === place) {
-        begin = place;
-        next += 1;
-      }
-      if ((place - begin) % every) continue;
+    /** @type {number[]} */
+    const there = [];
+    const write = (/** @type {number} */ place, /** @type {number} */ y) => {
       const text = cutMiddle(this.drawing.title(ranks[place] ?? 0), (left - 10) / LETTER_PX);
-      paint.fillText(text, left - 8, this.y(place) + Math.max(this.rowPx, every > 1 ? LABELS_APART_PX : 0) / 2);
+      paint.fillText(text, left - 8, y + middle);
+    };
+    paint.font = `600 ${FONT}`;
+    paint.fillStyle = colors["bad"] ?? "";
+    for (let place = first; place < last; place++) {
+      if (!this.drawing.isMarked(ranks[place] ?? 0)) continue;
+      const y = Math.max(this.y(place), (there.at(-1) ?? -Infinity) + LABELS_APART_PX);
+      there.push(y);
+      write(place, y);
+    }
+    paint.font = FONT;
+    paint.fillStyle = colors["text"] ?? "";
+    const begins = new Set(heads.map(({ place }) => place));
+    let before = -Infinity, next = 0;
+    for (let place = first; place < last; place++) {
+      const y = this.y(place);
+      // A group begins with a label of its own.
+      if (begins.has(place)) before = -Infinity;
+      if (y - before < LABELS_APART_PX) continue;
+      while ((there[next] ?? Infinity) <= y - LABELS_APART_PX) next += 1;
+      if (Math.abs((there[next] ?? Infinity) - y) < LABELS_APART_PX) continue;
+      write(place, y);
+      before = y;
     }
     paint.textAlign = "left";
     paint.font = `600 ${FONT}`;
