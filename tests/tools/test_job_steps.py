@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.each_row import each_row
 from tests.jobs.simulated import SCENARIOS
+from tests.jobs.snapshots import fat_rank_zero, write_snapshots
 
 import peakline
 from peakline.engine import Engine
@@ -86,6 +87,18 @@ def test_the_job_says_the_same_of_its_ranks(engine, folder, titles):
         for name in ("rank", "title", "host", "peak_bytes"):
             assert document["ranks"][name][place] == rank[name]
     assert sorted(one["title"] for one in document["groups"]) == titles
+
+
+def test_the_peaks_of_all_ranks_are_to_the_byte(engine, tmp_path):
+    truth = write_snapshots(tmp_path, fat_rank_zero(4))
+    document = ask(engine, tmp_path, "job_memory")
+    peaks = [rank["peak_bytes"] for rank in document["ranks"]]
+    assert peaks == [truth.peak_bytes[rank] for rank in range(4)]
+    assert peaks == ask(engine, tmp_path)["ranks"]["peak_bytes"]
+    assert [one["rank"] for one in document["memory"]["differences"]] == ["rank 0"]
+    # Snapshots have no steps: nothing is known of any.
+    steps = ask(engine, tmp_path)
+    assert (steps["steps"], steps["step_ps"], steps["late_ps"]) == ([], None, None)
 
 
 def test_of_one_step_there_is_also_when_each_rank_was_in_it(engine):

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.jobs.simulated import SCENARIOS
+from tests.jobs.snapshots import fat_rank_zero, write_snapshots
 from tests.web.looking import (
     api,
     eventually,
@@ -26,12 +27,17 @@ def jobs(run_server, tmp_path_factory):
     session.mkdir(parents=True)
     for path in written.iterdir():
         path.rename(session / f"{path.name.removesuffix('.json.gz')}.profile")
+    fat = logdir / "plugins" / "profile" / "fat"
+    fat.mkdir()
+    write_snapshots(written, fat_rank_zero(4))
+    for path in written.glob("*rank*"):
+        path.rename(fat / f"{path.name.partition('.')[0]}.profile")
     with run_server(logdir) as server:
         yield server
 
 
-def tool(server, name, **query):
-    return api(server, f"sessions/mesh/tools/{name}", **query)
+def tool(server, name, session="mesh", **query):
+    return api(server, f"sessions/{session}/tools/{name}", **query)
 
 
 def test_a_session_of_several_hosts_opens_at_its_job(page, jobs):
@@ -75,7 +81,8 @@ def test_the_map_is_sorted_and_grouped_and_says_each_number(page, jobs):
         matrix = data[f"{name}_ps"]
         assert number_of(numbers[text]) == almost(matrix["rows"][place][1] * matrix["unit_ps"])
     assert root["title"] in canvas.get_attribute("aria-label")
-    page.get_by_role("button", name="Waiting").click()
+    waiting = page.locator("[data-measure=waiting]")
+    waiting.click()
     wait_for_params(page, measure="waiting")
     page.get_by_label("Groups").select_option("machine")
     wait_for_params(page, group="machine")
@@ -98,9 +105,7 @@ def test_the_map_is_sorted_and_grouped_and_says_each_number(page, jobs):
     page.get_by_role("button", name="Whole step").click()
     screenshot(page, "job_arrivals")
     page.get_by_role("button", name="Higher rows").click()
-    eventually(
-        lambda: page.get_by_role("button", name="Waiting").get_attribute("aria-pressed"), "true"
-    )
+    eventually(lambda: waiting.get_attribute("aria-pressed"), "true")
 
 
 def test_a_cell_leads_to_the_timeline_of_its_rank_at_its_step(page, jobs):
@@ -111,6 +116,48 @@ def test_a_cell_leads_to_the_timeline_of_its_rank_at_its_step(page, jobs):
     begin, end = data["begin_ps"][5], data["end_ps"][5]
     assert int(shown["from"]) < begin < end < int(shown["to"])
     assert int(shown["to"]) - int(shown["from"]) < 1.2 * (end - begin)
+
+
+def test_collectives_and_ranks_are_those_of_the_service(page, jobs):
+    result = tool(jobs, "collectives", by="group")["rows"]
+    ranks = tool(jobs, "job")["ranks"]
+    open_view(page, jobs, "/session/mesh/job", rank="rank 5", step="ProfilerStep#3")
+    rows = rows_of(page, "Collectives by kind and group")
+    assert [(row["Kind"], row["Ranks"], row["Count"]) for row in rows] == [
+        (one["kind"], one["group"], str(one["count"])) for one in result
+    ]
+    for title, name in (("Median wait", "wait_ps"), ("Median transfer", "transfer_ps")):
+        assert [number_of(row[title]) for row in rows] == [almost(one[name]) for one in result]
+    row = page.get_by_role("grid", name="Collectives by kind and group").locator(".row").first
+    row.click()
+    eventually(lambda: row.get_attribute("aria-selected"), "true")
+    rows = rows_of(page, "Ranks of the job")
+    assert [row["Rank"] for row in rows] == [one["title"] for one in ranks]
+    for title, name in (("Mean step", "step_ps"), ("Waiting", "waiting_ps"), ("Late", "late_ps")):
+        assert [number_of(row[title]) for row in rows] == [almost(one[name]) for one in ranks]
+    page.get_by_role("link", name=ranks[6]["title"], exact=True).click()
+    wait_for_params(page, host=ranks[6]["host"])
+
+
+def test_the_memory_of_all_ranks_says_who_holds_what_more(page, jobs):
+    result = tool(jobs, "job_memory", "fat")
+    (apart,) = result["memory"]["differences"]
+    open_view(page, jobs, "/session/fat/job")
+    assert page.locator("canvas.heat").count() == 0
+    panel = page.locator("section[aria-labelledby=peaks-of-ranks]")
+    tells(panel, result["headline"][1:], f"What {apart['rank']} holds beside its peers")
+    rows = rows_of(page, "What a rank holds differently")
+    assert [(row["Op"], number_of(row["Bytes"]), number_of(row["Others"])) for row in rows] == [
+        (one["op"], almost(one["bytes"]), almost(one["usual_bytes"])) for one in apart["held"]
+    ]
+    canvas = page.locator("canvas.peaks")
+    canvas.focus()
+    canvas.press("ArrowRight")
+    second = result["ranks"][1]
+    tells(page.locator("#announcer"), f"{second['title']}, peak ", "optimizer state ")
+    screenshot(page, "job_memory")
+    canvas.press("Enter")
+    wait_for_params(page, host=second["host"])
 
 
 def test_everybody_can_use_the_job(page, jobs):

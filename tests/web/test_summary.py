@@ -8,7 +8,6 @@ from tests.web.looking import (
     expect_accessible_in_both_schemes,
     open_view,
     screenshot,
-    tells,
     wait_for_params,
 )
 from tests.web.shown import almost, fact, facts, number_of, rows_of
@@ -112,22 +111,6 @@ def test_further_findings_are_folded_and_are_the_rest(page, server):
         more.click()
     eventually(shown.count, len(everything))
     assert len(everything) == len(result["first"]) + result["further_findings"]
-
-
-def test_hosts_are_compared(page, server):
-    result = summary(server, "tf2_multihost")["hosts"]
-    host = result[0]["profile"]["host"]
-    open_view(page, server, "/session/tf2_multihost/summary", host=host)
-    rows = rows_of(page, "Hosts of the session")
-    assert [row["Host"] for row in rows] == [one["profile"]["host"] for one in result]
-    assert [number_of(row["Median step"]) for row in rows] == [
-        almost(one["time"]["times"]["median_ps"]) for one in result
-    ]
-    assert "No collectives are recorded" in panel(page, "2 hosts").inner_text()
-    page.get_by_role("grid").get_by_role("link", name=rows[1]["Host"]).click()
-    tells(page.locator("main dl.facts").first, rows[1]["Host"])
-    steps = f"{result[1]['time']['steps']} steps"
-    eventually(lambda: facts(page.locator(".panel > dl.facts")).get("Steps"), steps)
 
 
 @pytest.mark.parametrize(

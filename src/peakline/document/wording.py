@@ -484,14 +484,22 @@ PAGE = {
         "more": "and {more} more like this",
         "unpaired": "No collective is recorded on two ranks: who waits for whom is not known.",
         "clocks": "{clocks} put on one axis by what ends together, sure to {uncertainty}.",
-        "no_findings": "No rank keeps the others waiting, and nothing is to be fixed on any of "
-        "them.",
+        "no_findings": "No finding of any rank.",
         "nothing": "Neither memory nor time is in these profiles.",
         "no_peaks": "Peaks of memory are not recorded.",
         "no_collectives": "No collective of this step is recorded.",
         "arrivals": "{collectives} of {step} on all ranks, at {rank}. Arrow keys go to another "
         "rank or collective, Enter shows that alone.",
         "last": "the last to come",
+        "none_recorded": "No collectives are recorded.",
+        "choose_group": "A row is what the picture of a step shows alone.",
+        "peaks": "Peak memory of {ranks}: at most {most}, on {rank}. Arrow keys go from rank to "
+        "rank, Enter opens its memory.",
+        "no_capacity": "the capacity is not recorded",
+        "capacity": "capacity {capacity}, more than twice what any needs",
+        "fullest_first": "the fullest first",
+        "beside": "What {rank} holds beside {other}",
+        "beside_peers": "What {rank} holds beside its peers",
         "timeline": "Timeline of {rank} at this step",
         "map": "{measure} of {ranks} in {steps}; most in the mean: {most}. Arrow keys move, Enter "
         "shows the collectives of the step.",

@@ -38,7 +38,7 @@ import { Rows } from "./rows.js";
 const MOST = 2000;
 const PALE = 0.45;
 const MARK_PX = 3, AIR = 0.05, TICKS_APART_PX = 110, DIM = 0.25;
-const LOOKS = [
+const SPANS = [
   { name: "wait", text: WORDING.job.waiting, color: "series-7" },
   { name: "transfer", text: "transfer", color: "series-4" },
   { name: "last", text: WORDING.job.last, color: "bad" },
@@ -101,6 +101,8 @@ export class Arrivals {
   #view = [0, 1];
   #ends = new AbortController();
   #requested = "";
+  /** Only these stand out. @type {import("./tables.js").Which | null} */
+  #which = null;
   /** The bar at which the keys are. */
   #cursor = -1;
   #rank = -1;
@@ -141,7 +143,7 @@ export class Arrivals {
       isChosen: (row) => this.#rows[this.#chosen] === row,
     });
     this.content = h("div", { class: "stack" }, this.picture.element,
-      h("ul", { class: "chart-legend" }, ...LOOKS.map(({ name, text, color }) => h("li", {}, h("span", {
+      h("ul", { class: "chart-legend" }, ...SPANS.map(({ name, text, color }) => h("li", {}, h("span", {
         class: "swatch", "aria-hidden": "true", style: { backgroundColor: `var(--${color})`,
           opacity: name === "wait" ? String(PALE) : "1" } }), text))),
       withExport(this.table, { name: `${context.session}_collectives_of_step`, json: () => this.#rows,
@@ -179,6 +181,12 @@ export class Arrivals {
     this.title.textContent = `Collectives of ${step}`;
     if (step !== this.#requested) void this.#load(step);
     else this.#follow();
+  }
+
+  /** @param {import("./tables.js").Which | null} which collectives, of which alone others shall not distract */
+  only(which) {
+    this.#which = which;
+    this.picture.surface.redraw();
   }
 
   destroy() {
@@ -257,9 +265,9 @@ export class Arrivals {
     if (!bars) return;
     const [from, to] = this.#view, scale = area.width / (to - from);
     const [first, last] = this.picture.seen, thick = Math.max(rowPx - (rowPx >= 5 ? 2 : 0), 0.75);
-    const looks = LOOKS.map(({ color }) => colors[color] ?? "");
-    const [waits = "", transfers = "", comesLast = ""] = looks, other = colors["series-8"] ?? "";
-    const mine = this.picture.placeOf(this.#rank);
+    const shades = SPANS.map(({ color }) => colors[color] ?? "");
+    const [waits = "", transfers = "", comesLast = ""] = shades, other = colors["series-8"] ?? "";
+    const mine = this.picture.placeOf(this.#rank), which = this.#which;
     if (mine >= 0) {
       paint.fillStyle = colors["band"] ?? "";
       paint.fillRect(0, this.picture.y(mine), area.left + area.width, Math.max(rowPx, 1));
@@ -274,7 +282,8 @@ export class Arrivals {
         const of = bars.of[bar] ?? 0, row = this.#rows[of];
         const arrive = bars.arrive[bar] ?? 0, left = bars.left[bar] ?? 0;
         if (!row || left < from || arrive > to) continue;
-        paint.globalAlpha = this.#chosen < 0 || this.#chosen === of ? 1 : DIM;
+        const isMeant = !which || (row.kind === which.kind && row.group === which.group);
+        paint.globalAlpha = isMeant && (this.#chosen < 0 || this.#chosen === of) ? 1 : DIM;
         const x = area.left + (arrive - from) * scale, end = area.left + (left - from) * scale;
         const isHeld = row.wait_ps !== null, latest = row.last_ps - bars.begin;
         const until = isHeld ? area.left + (Math.min(latest, left) - from) * scale : x;

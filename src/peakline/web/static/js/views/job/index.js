@@ -9,7 +9,9 @@ import { answerPanel, fixesPanel, partsPanel } from "./answer.js";
 import { Arrivals } from "./arrivals.js";
 import { HeatMap } from "./heat.js";
 import { MEASURES, measuresOf } from "./measures.js";
+import { memoryPanel } from "./memory.js";
 import { groupingsOf, orderOf } from "./order.js";
+import { collectivesPanel, ranksPanel } from "./tables.js";
 
 /** @typedef {import("./measures.js").JobSteps} JobSteps */
 /** @typedef {import("./answer.js").Job} Job */
@@ -34,6 +36,8 @@ export function mount(context) {
   context.main.append(h("h1", { class: "unseen" }, "Job"), page);
   /** @type {JobMap | null} */
   let map = null;
+  /** @type {ReturnType<typeof memoryPanel> | null} */
+  let memory = null;
   void show();
   return {
     help: HELP,
@@ -43,6 +47,7 @@ export function mount(context) {
     },
     destroy() {
       map?.destroy();
+      memory?.destroy();
     },
   };
 
@@ -68,9 +73,12 @@ export function mount(context) {
       command: () => commandOf(context, "summary", { host: null }) });
     const measures = measuresOf(steps);
     map = steps.steps.length && measures.size ? new JobMap(context, steps, measures, waitedFor(data)) : null;
+    memory = data.memory ? memoryPanel(context) : null;
     const others = warnings.filter((one) => typeof one === "string" || !REPORTED.has(one.kind));
     fill(page, answerPanel(data, menu), notices({ notes, warnings: others }, "these profiles"), map?.element,
-      h("div", { class: "summary-parts" }, fixesPanel(data, (finding) => linksOf(finding)), partsPanel(data)));
+      h("div", { class: "summary-parts" }, fixesPanel(data, (finding) => linksOf(finding)), partsPanel(data)),
+      memory?.element, data.time && collectivesPanel(context, (which) => map?.arrivals.only(which)),
+      ranksPanel(context, data));
     map?.update(context.params);
   }
 

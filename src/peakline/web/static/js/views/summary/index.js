@@ -7,7 +7,6 @@ import { failed, loading, notices } from "../../core/states.js";
 import { devicesPanel, factsPanel, memoryPanel, opsPanel, stepPanel } from "./facts.js";
 import { fixesPanel } from "./fixes.js";
 import { graphPanel } from "./graph.js";
-import { hostsPanel } from "./hosts.js";
 import { WORDING } from "../../core/wording.js";
 
 /**
@@ -76,11 +75,6 @@ export function mount(context) {
       await new Parts(context, data, page).load();
     } catch (error) {
       if (!context.signal.aborted) fill(page, failed(error, () => void show()));
-      return;
-    }
-    const session = await context.document?.catch(() => null);
-    if (session && session.hosts.length > 1 && !context.signal.aborted) {
-      page.append(hostsPanel(context, session.hosts.length));
     }
   }
 }
