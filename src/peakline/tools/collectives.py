@@ -207,7 +207,7 @@ def _by_group(
     np.maximum.at(wait, paired.collective, paired.wait)
     transfer, rate = transfers_of(paired)[numbers], _bandwidths(answer)[first]
     keys = np.stack([rows.kind[first], rows.group[first]], axis=1)
-    result = []
+    result: list[dict[str, Any]] = []
     for kind, group in np.unique(keys, axis=0).tolist():
         mine = np.flatnonzero((keys == (kind, group)).all(axis=1))
         sizes, waits = rows.size_bytes[first[mine]], wait[numbers[mine]]
