@@ -66,7 +66,6 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions):
     for words, choose in (
         (("trace", place), "choose one with --host"),
         (("graph", place), "choose one with --host"),
-        (("sql", place, "select 1"), "choose one with --host"),
         (("export", place, "--list"), "choose one with --host"),
         (("tool", "trace_viewer", place), "choose one with --host"),
         (("diff", place, sessions / "tf2_cnn"), "choose one with --host-before"),
@@ -79,6 +78,8 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions):
     for verb in ("summary", "steps", "ops"):
         run = peakline(verb, place)
         assert (run.code, f"{place} (job of 2 ranks, xplane)" in run.out) == (0, True)
+    run = peakline("sql", place, "select host from ranks")
+    assert run.out.split() == ["host", *names.replace(",", "").split()]
 
 
 def test_a_table_for_people(peakline, sessions):

@@ -13,9 +13,9 @@ import click
 from peakline.cli.options import (
     PATHS_HELP,
     Argument,
-    Paths,
     Reading,
     check_safe_csv,
+    each_path,
     force_option,
     one_path,
     output_option,
@@ -107,13 +107,15 @@ def sql(
     chosen = format or (ending if ending in _FORMATS[1:] else "table")
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
-    if path is None and not list_views:
+    words = () if path is None else each_path(path)[1:]
+    is_split = bool(words) and not any(map(is_place, words))
+    if is_split if list_views else path is None:
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
     check_safe_csv(chosen, safe_csv=safe_csv)
     warnings: Sequence[ProfileWarning] = ()
     notes: Sequence[str] = ()
-    if isinstance(path, Paths) and not any(map(is_place, path.each[1:])):
-        raise UsageError(f"{path.each[1]}: is no PATH; for the shell a query is one word in quotes")
+    if is_split:
+        raise UsageError(f"{words[0]}: is no PATH; for the shell a query is one word in quotes")
     result = None if path is None else reading.find(path)
     if path is None or result is None:
         answer, sources = _views(None), [""]
