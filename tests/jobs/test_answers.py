@@ -236,6 +236,8 @@ def test_ranks_that_do_not_wait_differ_in_every_step():
     assert answer.job.members[root.fault.member].title == "rank 1"
     assert (root.cause.kind, root.step_without_ps) == ("input", None)
     assert "nothing shows that the others wait for it" in headline(answer)
+    rows = job_document(answer)["ranks"]
+    assert [(row["waiting_ps"], row["transfer_ps"]) for row in rows] == [(None, None)] * 2
     assert answer_in(place / "healthy").roots == ()
 
 

@@ -36,7 +36,8 @@ def rank_times(answer: JobAnswer) -> Drawing | None:
     and transfers. At most 32 are drawn, those that work longest. None without steps.
     """
     times = answer.times
-    own = times.step - times.waiting - times.transfer
+    waiting, transfer = np.nan_to_num(times.waiting), np.nan_to_num(times.transfer)
+    own = times.step - waiting - transfer
     chosen = _most(own, np.flatnonzero(np.isfinite(times.step)))
     if not chosen.size:
         return None
@@ -44,8 +45,8 @@ def rank_times(answer: JobAnswer) -> Drawing | None:
     names = [_name(answer.job.members[k]) for k in chosen.tolist()]
     parts = {
         "own work": (COLOURS[2], own),
-        "waiting for the last rank": (COLOURS[6], times.waiting),
-        "transfers": (COLOURS[3], times.transfer),
+        "waiting for the last rank": (COLOURS[6], waiting),
+        "transfers": (COLOURS[3], transfer),
     }
     longest = int(chosen[np.argmax(own[chosen])])
     said = (

@@ -67,8 +67,8 @@ class RankTimes:
     """Members x figures of a mean step, in ps; NaN where a member has no steps.
 
     ``compute`` is the device's (the host's without a device), ``waiting`` and ``transfer`` what of
-    the time in collectives nothing else ran beside: until the last member came, and after; ``late``
-    the median lateness against the others.
+    the time in collectives nothing else ran beside: until the last member came, and after (NaN
+    where no collective is recorded on two ranks); ``late`` the median lateness against the others.
     """
 
     step: Float64Array
@@ -201,6 +201,9 @@ class JobAnswer:
             return np.asarray(own / steps, np.float64)
 
         both = paired.is_paired
+        if not both.any():
+            # Nobody knows who was waited for.
+            steps = np.full(many, np.nan)
         late = medians(rows.member[both], paired.late[both].astype(np.float64), many)
         return RankTimes(
             np.array([_mean(one.steps.period[one.steps.is_whole]) for one in members]),
