@@ -24,7 +24,7 @@ WHOLE = "0 1 -1 2 007 00 -0 +5 1_000 1.0 ٣ 1 9007199254740992 9007199254740993"
 BROKEN = "0.1 1.50 -0.0 1e3 1e16 1e+16 1e400 nan inf -inf Infinity .5 5."
 CHOICES = (
     "xprof XPROF scope graph op info error leak buffer bytes all tile lanes micros name category "
-    "scopes inputs allocated requested memory time arrival"
+    "scopes inputs allocated requested memory time arrival collective"
 )
 LISTS = "bytes,micros bytes,,micros , nope bytes,nope bytes,"
 VALUES = (

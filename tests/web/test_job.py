@@ -56,7 +56,7 @@ def test_a_session_of_several_hosts_opens_at_its_job(page, jobs):
     # Its summary is that of one host, from where the header leads back to all.
     finding.get_by_role("link", name="Its summary").click()
     wait_for_params(page, host=root["host"])
-    page.get_by_label("Host").select_option("all hosts")
+    page.get_by_label("Host", exact=True).select_option("all hosts")
     page.locator(".job-answer").wait_for()
     assert "host=" not in page.url
 

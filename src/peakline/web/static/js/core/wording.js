@@ -423,6 +423,7 @@ export const WORDING = {
     "no_findings": "No finding of any rank.",
     "nothing": "Neither memory nor time is in these profiles.",
     "no_peaks": "Peaks of memory are not recorded.",
+    "first_collectives": "The first {shown} of {collectives} are shown.",
     "no_collectives": "No collective of this step is recorded.",
     "arrivals": "{collectives} of {step} on all ranks, at {rank}. Arrow keys go to another rank or collective, Enter shows that alone.",
     "last": "the last to come",

@@ -4,7 +4,7 @@ import { isAbort } from "../../core/api.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
-import { bytes, counted, time, worded } from "../../core/format.js";
+import { bytes, count, counted, time, worded } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
@@ -35,7 +35,7 @@ import { Rows } from "./rows.js";
  */
 
 /** So many collectives of a step are shown. */
-const MOST = 2000;
+const MOST = 20_000;
 const PALE = 0.45;
 const MARK_PX = 3, AIR = 0.05, TICKS_APART_PX = 110, DIM = 0.25;
 const SPANS = [
@@ -213,7 +213,10 @@ export class Arrivals {
       this.#rows = collectives.data.rows;
       this.spans = spans.data;
       this.#bars = this.#rows.length ? new Bars(this.#rows, this.data.ranks.title.length) : null;
-      fill(this.state, !this.#bars && empty("No collectives", WORDING.job.no_collectives));
+      const { rows_total: total } = collectives.data;
+      fill(this.state, !this.#bars && empty("No collectives", WORDING.job.no_collectives),
+        total > MOST && h("p", { class: "quiet" }, worded(WORDING.job.first_collectives,
+          { shown: count(MOST), collectives: counted(total, "collective") })));
       this.content.hidden = !this.#bars;
       this.table.setRows(this.#rows);
       this.#choose(-1);

@@ -96,7 +96,7 @@ export class HeatMap {
     const { kind, low, high, most } = this.#measure, measure = this.#measure;
     const ends = kind.isDiverging ? ["--series-1", "--ground", "--bad"] : ["--ground", "--series-5", "--bad"];
     const top = `${most > high ? "≥ " : ""}${measure.text(high)}`;
-    const unknown = measure.values.some(Number.isNaN);
+    const unknown = !measure.isWhole;
     fill(this.legend,
       h("span", { class: "number" }, kind.isDiverging ? measure.text(-high) : measure.text(low)),
       h("span", { class: "ramp", "aria-hidden": "true",
@@ -141,13 +141,13 @@ export class HeatMap {
    * @param {number} scale
    */
   #cells(width, height, scale) {
-    const { rows } = this, measure = this.#measure, { values, columns } = measure;
+    const { rows } = this, measure = this.#measure, { shades, columns } = measure;
     this.#picture.width = width;
     this.#picture.height = height;
     const paint = contextOf(this.#picture);
     if (!paint) return;
     const image = paint.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-    const shades = measure.colors();
+    const colors = measure.colors();
     const usual = measure.kind.isDiverging ? 127.5 : 0;
     const distance = (/** @type {number} */ shade) => Math.abs(shade - usual);
     const unknown = unknownPixel(palette()["shade"] ?? "");
@@ -163,7 +163,7 @@ export class HeatMap {
       if (from !== filled) line.fill(-2);
       filled = from;
       for (let column = 0; column < columns; column++) {
-        const shade = measure.shade(values[rank * columns + column] ?? NaN);
+        const shade = shades[rank * columns + column] ?? -1;
         const begin = Math.floor(column * wide), end = Math.max(Math.floor((column + 1) * wide) - gap, begin + 1);
         for (let x = begin; x < end && x < width; x++) {
           const there = line[x] ?? -2;
@@ -176,7 +176,7 @@ export class HeatMap {
         const offset = row * width;
         for (let x = 0; x < width; x++) {
           const shade = line[x] ?? -2;
-          if (shade >= 0) pixels[offset + x] = shades[shade] ?? 0;
+          if (shade >= 0) pixels[offset + x] = colors[shade] ?? 0;
           else if (shade === -1 && ((x + row) >> 1) % 3 === 0) pixels[offset + x] = unknown;
         }
       }
@@ -218,11 +218,15 @@ export class HeatMap {
     const { texts } = this.labels;
     const longest = Math.max(...texts.map((text) => paint.measureText(text).width));
     const every = Math.max(1, Math.ceil((longest + TICK_PX) / wide));
+    let until = -Infinity;
     for (let column = 0; column < columns; column += every) {
       const x = area.left + (column + 0.5) * wide;
       const half = paint.measureText(texts[column] ?? "").width / 2;
       if (x + half > area.left + area.width + TICK_PX) break;
-      paint.fillText(texts[column] ?? "", Math.max(x, area.left + half), middle);
+      const at = Math.max(x, area.left + half);
+      if (at - half < until) continue;
+      paint.fillText(texts[column] ?? "", at, middle);
+      until = at + half + TICK_PX / 2;
     }
   }
 

@@ -46,6 +46,11 @@ const NEARLY_ALL = 0.995;
  * `low` to `high`, of diverging ones from -high to high.
  */
 export class Measure {
+  /** @type {Int16Array | null} */
+  #shades = null;
+  /** @type {Float64Array | null} */
+  #means = null;
+
   /**
    * @param {Kind} kind
    * @param {Float64Array} values
@@ -68,6 +73,7 @@ export class Measure {
     this.high = this.low + Math.max(high, floor, 1);
     this.most = top;
     this.isKnown = known.length > 0;
+    this.isWhole = known.length === values.length;
   }
 
   /**
@@ -79,6 +85,12 @@ export class Measure {
     const share = (value - this.low) / (this.high - this.low);
     const place = this.kind.isDiverging ? (share + 1) / 2 : share;
     return Math.max(0, Math.min(255, Math.round(255 * place)));
+  }
+
+  /** The place of each value on the colors. */
+  get shades() {
+    this.#shades ??= Int16Array.from(this.values, (value) => this.shade(value));
+    return this.#shades;
   }
 
   /** The colors of the 256 places, as pixels. */
@@ -97,6 +109,7 @@ export class Measure {
    * @returns {Float64Array}
    */
   means() {
+    if (this.#means) return this.#means;
     const result = new Float64Array(this.rows);
     for (let row = 0; row < this.rows; row++) {
       let sum = 0, many = 0;
@@ -108,6 +121,7 @@ export class Measure {
       }
       result[row] = many ? sum / many : NaN;
     }
+    this.#means = result;
     return result;
   }
 }
