@@ -6,6 +6,7 @@ const { rampOf } = await module("core/colors.js");
 const { firstView, viewsOf } = await module("core/views.js");
 const { Bars } = await module("views/job/arrivals.js");
 const { ranges } = await module("views/job/answer.js");
+const { waitedFor } = await module("views/job/index.js");
 const { shortened } = await module("views/job/heat.js");
 const { MEASURES, Measure, measuresOf } = await module("views/job/measures.js");
 const { groupingsOf, orderOf } = await module("views/job/order.js");
@@ -115,4 +116,14 @@ test("bars of a step are by rank and time, and what runs at a moment is the last
   assert.deepEqual([bars.begin, bars.end], [100, 490]);
   assert.deepEqual([10, 430, 450, 495].map((at) => bars.find(2, at, 1)), [1, 2, 1, -1]);
   assert.equal(bars.find(1, 430, 1), -1);
+});
+
+test("marked are the ranks that others wait for, and those behind slow links", () => {
+  const ranks = [[0, "n0"], [1, "n0"], [null, "n1"], [3, "n1"]].map(([rank, machine], place) =>
+    ({ rank, title: `title ${place}`, machine }));
+  const marked = (...roots) => [...waitedFor({ time: { roots }, ranks })];
+  assert.deepEqual(marked({ ranks: [1], title: "rank 1", machines: [] }), [1]);
+  assert.deepEqual(marked({ ranks: [null], title: "title 2", machines: [] }), [2]);
+  assert.deepEqual(marked({ title: null, machines: ["n1"] }), [2, 3]);
+  assert.deepEqual([...waitedFor({ time: null, ranks })], []);
 });

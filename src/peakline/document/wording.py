@@ -493,7 +493,7 @@ PAGE = {
         "rank or collective, Enter shows that alone.",
         "last": "the last to come",
         "none_recorded": "No collectives are recorded.",
-        "choose_group": "A row is what the picture of a step shows alone.",
+        "choose_group": "A row that is chosen stands out in the picture of a step.",
         "peaks": "Peak memory of {ranks}: at most {most}, on {rank}. Arrow keys go from rank to "
         "rank, Enter opens its memory.",
         "no_capacity": "the capacity is not recorded",

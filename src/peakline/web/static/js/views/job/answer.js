@@ -31,6 +31,7 @@ import { WORDING } from "../../core/wording.js";
  * @typedef {object} Root
  * @property {number | null} rank
  * @property {(number | null)[]} [ranks]
+ * @property {string[]} machines whose links are slow
  * @property {string | null} title
  * @property {string | null} host
  * @property {string} cause

@@ -96,14 +96,15 @@ export function mount(context) {
 }
 
 /**
- * The places of the ranks that are a root.
+ * The places of the ranks that are a root, or on the machine whose links are.
  * @param {Job} data
  */
-function waitedFor({ time, ranks }) {
+export function waitedFor({ time, ranks }) {
   const numbers = new Set((time?.roots ?? []).flatMap((root) => root.ranks ?? []));
   const titles = new Set((time?.roots ?? []).map(({ title }) => title));
-  return new Set(ranks.flatMap(({ rank, title }, place) =>
-    (rank !== null && numbers.has(rank)) || titles.has(title) ? [place] : []));
+  const machines = new Set((time?.roots ?? []).flatMap((root) => root.machines));
+  return new Set(ranks.flatMap(({ rank, title, machine }, place) =>
+    (rank !== null && numbers.has(rank)) || titles.has(title) || machines.has(machine) ? [place] : []));
 }
 
 /** The map with what chooses its measure and the order of its rows. */
