@@ -241,6 +241,19 @@ def test_ranks_that_do_not_wait_differ_in_every_step():
     assert answer_in(place / "healthy").roots == ()
 
 
+def test_recordings_of_two_runs_are_not_put_together(tmp_path):
+    """They have the ranks and the world size of one job, and one machine's clock."""
+    for rank, variant in enumerate(("healthy", "faulty")):
+        name = f"trace_rank_{rank}.json.gz"
+        (tmp_path / name).write_bytes((RECORDED / "ddp_host" / variant / name).read_bytes())
+    job = answer_in(tmp_path).job
+    assert [one.number for one in job.members] == [0]
+    assert [(one.host, one.reason) for one in job.left_out] == [
+        ("trace_rank_1", "was recorded 26.680 s before the others of vm")
+    ]
+    assert job.missing == (1,)
+
+
 def test_a_contribution_is_small(answered):
     answer, _ = answered("tensor_data", seed=7)
     steps = len(answer.job.steps)

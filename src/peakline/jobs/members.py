@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from peakline.jobs.contribution import Calls, Contribution, Participant, Steps, Work
 from peakline.repository.names import newest_of_workers
 from peakline.repository.rank_names import rank_name, ranks_of_all
-from peakline.text import counted
+from peakline.text import counted, time_text
 from peakline.timing.step_breakdown import PARTS
 
 _SHORT = 0.5
@@ -156,7 +157,7 @@ def job_of(parts: Sequence[tuple[str, Contribution]]) -> Job:
         (_number(host, one, rank, notes), host, one)
         for (host, one), rank in zip(own, named, strict=True)
     ]
-    ranked = _newest(ranked, left_out)
+    ranked = _of_one_time(_newest(ranked, left_out), left_out)
     ranked.sort(key=lambda row: (row[0] is None, row[0] or 0, _natural(row[1])))
     world = Counter(one.facts.world_size for _, _, one in ranked if one.facts.world_size)
     world_size = world.most_common(1)[0][0] if world else None
@@ -250,6 +251,47 @@ def _newest(ranked: Sequence[_Ranked], left_out: list[LeftOut]) -> list[_Ranked]
         why = "an earlier recording of" if apart else "another profile of"
         left_out.append(LeftOut(loser[1], f"is {why} rank {number}, which {winner[1]} is too"))
     return [*result, *best.values()]
+
+
+def _of_one_time(ranked: Sequence[_Ranked], left_out: list[LeftOut]) -> list[_Ranked]:
+    """Those that were recorded at the same time, where one machine's clock says it: of recordings
+    that lie further apart than they are long the most, or the newest. Clocks of other machines may
+    be wrong by as much; and workers that do not say of how many they are may not wait for each
+    other, and are of one session however far apart.
+    """
+    by_machine: dict[str, list[_Recorded]] = {}
+    for _, host, one in ranked:
+        if one.start_ns is None or not one.facts.world_size or one.span[1] <= one.span[0]:
+            continue
+        begin, end = (one.start_ns + at // 1000 for at in one.span)
+        by_machine.setdefault(one.facts.host_name, []).append(_Recorded(begin, end, host))
+    by_machine.pop("", None)
+    gone: dict[str, str] = {}
+    for machine, recorded in by_machine.items():
+        runs: list[list[_Recorded]] = []
+        until = longest = 0
+        for each in sorted(recorded):
+            longest = max(longest, each.end - each.begin)
+            if runs and each.begin - until <= longest:
+                runs[-1].append(each)
+            else:
+                runs.append([each])
+            until = max(until, each.end)
+        most = max(runs, key=lambda run: (len(run), run[0].begin))
+        for each in (each for run in runs if run is not most for each in run):
+            apart = time_text(abs(each.begin - most[0].begin) * 1000)
+            when = "before" if each.begin < most[0].begin else "after"
+            gone[each.host] = f"was recorded {apart} {when} the others of {machine}"
+    left_out += [LeftOut(host, reason) for host, reason in gone.items()]
+    return [row for row in ranked if row[1] not in gone]
+
+
+class _Recorded(NamedTuple):
+    """From when to when a profile was recorded, in ns since 1970."""
+
+    begin: int
+    end: int
+    host: str
 
 
 def _apart(one: Contribution, other: Contribution) -> bool:
