@@ -1,5 +1,6 @@
 """What a profile gives to a job's answer: small, whatever the size of the job, and read once."""
 
+import gzip
 import json
 import pickle
 from collections import Counter
@@ -102,3 +103,27 @@ def test_a_second_question_reads_nothing(tmp_path):
         engine.cache.clear()
         engine.contributions(session, "job")
         assert engine.cache.stats().misses == opened
+
+
+def test_the_most_in_use_in_each_step():
+    """As the records of the file say it, read again in the plainest way."""
+    for path in sorted((DATA / "jobs" / "ddp_fat" / "faulty").rglob("*.json.gz")):
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        steps = sorted(
+            (one["ts"], one["ts"] + one["dur"])
+            for one in events
+            if one.get("cat") == "user_annotation" and one["name"].startswith("ProfilerStep#")
+        )
+        used = sorted(
+            (one["ts"], one["args"]["Total Allocated"])
+            for one in events
+            if one["name"] == "[memory]" and one["args"]["Device Type"] == 0
+        )
+        ends = [*(begin for begin, _ in steps[1:]), steps[-1][1]]
+        expected = []
+        for (begin, _), end in zip(steps, ends, strict=True):
+            before = [size for at, size in used if at <= begin][-1:]
+            expected.append(max([*before, *(size for at, size in used if begin <= at < end)]))
+        own = contribution(path)
+        assert own.memory_by_step.tolist() == expected
+        assert max(expected) == max(one.peak_bytes for one in own.memory)

@@ -17,9 +17,9 @@ const data = {
   ranks: { rank: [0, 1, 2, 3], title: RANKS, host: ["b", "b2", "b10", "a"],
     machine: ["n10", "n10", "n2", "n2"], stage: [0, 1, 0, 1], peak_bytes: [5, null, 7, 9] },
   groups: [{ title: "dp", labels: ["ranks 0, 2", "rank 1"], of: [0, 1, 0, null] }],
-  step_ps: { unit_ps: 1000, rows: [[10, 12], [10, null], [10, 10], [30, 10]] },
-  excess_ps: { unit_ps: 10, rows: [[-100, 200], [0, null], [0, 0], [2000, 0]] },
-  work_ps: null, waiting_ps: null, late_ps: null,
+  step_ps: { unit: 1000, rows: [[10, 12], [10, null], [10, 10], [30, 10]] },
+  excess_ps: { unit: 10, rows: [[-100, 200], [0, null], [0, 0], [2000, 0]] },
+  work_ps: null, waiting_ps: null, late_ps: null, peak_bytes: null,
 };
 const named = ({ ranks }) => [...ranks].map((rank) => RANKS[rank]);
 
@@ -30,6 +30,10 @@ test("numbers are in ps, what is not known is none of them, and what nobody know
   assert.deepEqual([...measures.get("excess").means()], [500, 0, 0, 10000]);
   assert.deepEqual([...measures.get("peak").values], [5, NaN, 7, 9]);
   assert.equal(measures.get("peak").text(NaN), "not known");
+  assert.ok(measures.get("peak").isOfRank);
+  const byStep = measuresOf({ ...data, peak_bytes: { unit: 100, rows: [[1, 2], [null, 2], [3, 3], [1, 1]] } });
+  assert.deepEqual([...byStep.get("peak").values], [100, 200, NaN, 200, 300, 300, 100, 100]);
+  assert.ok(!byStep.get("peak").isOfRank);
 });
 
 test("colors go up with the numbers, and of excess from both sides of none", () => {

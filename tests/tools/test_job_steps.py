@@ -33,7 +33,7 @@ def ask(engine, folder, tool="job_steps", **parameters):
 def matrix(document):
     """Ranks x steps in ps, NaN for what is not known."""
     rows = [[np.nan if v is None else v for v in row] for row in document["rows"]]
-    return np.array(rows) * document["unit_ps"]
+    return np.array(rows) * document["unit"]
 
 
 def test_each_number_is_what_is_true(engine, tmp_path):
@@ -86,6 +86,10 @@ def test_the_job_says_the_same_of_its_ranks(engine, folder, titles):
         assert rank["waiting_ps"] == pytest.approx(np.nansum(waiting[place]) / rank["steps"], abs=1)
         for name in ("rank", "title", "host", "peak_bytes"):
             assert document["ranks"][name][place] == rank[name]
+    if document["peak_bytes"] is not None:
+        assert (
+            matrix(document["peak_bytes"]).max(axis=1).tolist() == document["ranks"]["peak_bytes"]
+        )
     assert sorted(one["title"] for one in document["groups"]) == titles
 
 

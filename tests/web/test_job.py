@@ -79,7 +79,7 @@ def test_the_map_is_sorted_and_grouped_and_says_each_number(page, jobs):
              "late": "Lateness"}  # fmt: skip
     for name, text in names.items():
         matrix = data[f"{name}_ps"]
-        assert number_of(numbers[text]) == almost(matrix["rows"][place][1] * matrix["unit_ps"])
+        assert number_of(numbers[text]) == almost(matrix["rows"][place][1] * matrix["unit"])
     assert root["title"] in canvas.get_attribute("aria-label")
     waiting = page.locator("[data-measure=waiting]")
     waiting.click()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array, IntpArray
+from peakline.arrays import Int64Array
 from peakline.document import limits
 from peakline.document.finding import rows_table
 from peakline.document.model import Row, Table, columns_of
@@ -53,24 +53,11 @@ class Detail:
     table: Table | None = None
 
 
-def usage_rows(history: History, allocator: int) -> IntpArray:
-    """The records of an allocator's memory over time: those that say how much is in use.
-
-    Records that stand for buffers from before the profile are all of its first moment, and only
-    their sum was ever in use: of those that lead, the line begins with the last.
-    """
-    rows = history.rows_of(allocator)
-    rows = rows[history.measured[rows]]
-    recorded = np.flatnonzero(~history.was_there[rows])
-    leading = int(recorded[0]) if recorded.size else rows.size
-    return rows[max(leading - 1, 0) :]
-
-
 def memory_over_time(
     peak: AllocatorPeak, history: History, number: int, growth: AllocatorGrowth | None
 ) -> Detail | None:
     """Memory over time; nothing where all records are of one moment."""
-    rows = usage_rows(history, number)
+    rows = history.usage_rows(number)
     times = history.events.array("time_ps")[rows]
     if rows.size < 2 or times[0] == times[-1]:
         return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, IntpArray
-from peakline.document.details import usage_rows
 from peakline.figures.drawn import (
     DrawnAllocator,
     band_shapes,
@@ -65,7 +64,7 @@ class Usage:
 def read_usage(chosen: DrawnAllocator, buckets: int) -> Usage | None:
     """Memory in use of one allocator, 4 points per bucket at most; None if all is at one time."""
     history = chosen.history
-    rows = usage_rows(history, chosen.number)
+    rows = history.usage_rows(chosen.number)
     time = history.events.array("time_ps")[rows]
     if rows.size < 2 or time[0] == time[-1]:
         return None

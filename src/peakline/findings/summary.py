@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -42,14 +42,19 @@ _PEAK = (
 Document = dict[str, object]
 
 
-def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer, TimeAnswer]:
+def answers_of(
+    profile: Profile, *, is_last: bool = False, seen: Callable[[MemoryAnswer], object] | None = None
+) -> tuple[MemoryAnswer, TimeAnswer]:
     """What memory does and what time does, from one pass over the file where it can give both.
 
     ``is_last`` says that nobody asks for the memory's records any more: they are given up before
-    the events are looked at, and the answer is without its history.
+    the events are looked at, and the answer is without its history. ``seen`` is called with the
+    memory's answer before.
     """
     profile.expect("events", _RECORDS)
     memory = answer_memory(profile)
+    if seen is not None:
+        seen(memory)
     if is_last and _RECORDS in profile.tables:
         memory = replace(memory, history=None)
         profile.release(_RECORDS)

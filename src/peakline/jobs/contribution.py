@@ -41,7 +41,7 @@ from peakline.trace.intervals import Intervals, covered, union, without
 from peakline.trace.op_inputs import inputs_of
 from peakline.trace.steps import step_places_of
 
-VERSION = 1
+VERSION = 2
 _NAMES = 48
 """So many ops, and as many functions, of a rank are compared with its peers': those that take
 most."""
@@ -272,7 +272,9 @@ class RankMemory:
 class Contribution:
     """What one profile gives. ``start_ns`` is when its clock is zero, in ns since 1970; None where
     the format does not say. ``first`` are its findings, those that gain most in front, without
-    the rows behind them; ``warnings`` what was lost of the file, by kind.
+    the rows behind them; ``warnings`` what was lost of the file, by kind. ``memory_by_step`` is the
+    most that the fullest allocator has in use in each step of the first participant, -1 for one
+    before its first record; empty where nothing is recorded by time.
     """
 
     version: int
@@ -287,6 +289,7 @@ class Contribution:
     participants: tuple[Participant, ...]
     ops: Ops
     memory: tuple[RankMemory, ...]
+    memory_by_step: Int64Array
     no_memory: str
     to_record: str
     first: tuple[Mapping[str, object], ...]
@@ -315,6 +318,7 @@ def identity_of(profile: Profile) -> Contribution:
         participants=(),
         ops=Ops((), (), np.zeros(0, np.int64), np.zeros(0, np.int64)),
         memory=(),
+        memory_by_step=_NO_SIZES,
         no_memory="",
         to_record="",
         first=(),
@@ -327,7 +331,8 @@ def contribution_of(profile: Profile) -> Contribution:
 
     Raises InputError when the profile cannot be read.
     """
-    memory, time = findings.answers_of(profile, is_last=True)
+    in_use = _InUse()
+    memory, time = findings.answers_of(profile, is_last=True, seen=in_use.of)
     times = timing.step_times(profile)
     has_events = "events" in profile.tables or "op_runs" in profile.tables
     participants = _participants(profile, times) if has_events else ()
@@ -340,6 +345,7 @@ def contribution_of(profile: Profile) -> Contribution:
         participants=participants,
         ops=_ops(profile),
         memory=_memory(memory),
+        memory_by_step=in_use.by_step(participants[0].steps) if participants else _NO_SIZES,
         no_memory="" if memory.allocators else memory.nothing,
         to_record=memory.to_record,
         first=tuple(
@@ -347,6 +353,34 @@ def contribution_of(profile: Profile) -> Contribution:
             for one in first[:_FINDINGS]
         ),
     )
+
+
+_NO_SIZES: Int64Array = np.zeros(0, np.int64)
+
+
+class _InUse:
+    """The memory in use of a profile's fullest allocator over time."""
+
+    def __init__(self) -> None:
+        self._times, self._used = _NO_SIZES, _NO_SIZES
+
+    def of(self, answer: MemoryAnswer) -> None:
+        """Look at an answer that has its history."""
+        history = answer.history
+        if history is None or answer.moment or not answer.allocators:
+            return
+        fullest = max(answer.allocators, key=lambda one: one.peak_bytes).allocator
+        rows = history.usage_rows(history.lifetimes.allocators.index(fullest))
+        self._times, self._used = history.events.array("time_ps")[rows], history.used[rows]
+
+    def by_step(self, steps: Steps) -> Int64Array:
+        """The most in use from the begin of each step to that of the next."""
+        if not self._times.size or not steps.begin.size:
+            return _NO_SIZES
+        first = np.searchsorted(self._times, steps.begin, side="right") - 1
+        last = np.searchsorted(self._times, steps.begin + steps.period)
+        spans = zip(np.maximum(first, 0).tolist(), last.tolist(), strict=True)
+        return np.array([self._used[a:b].max(initial=-1) for a, b in spans], np.int64)
 
 
 def _plain(finding: Finding) -> dict[str, object]:

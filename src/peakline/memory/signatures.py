@@ -188,6 +188,18 @@ class History(Brief):
         """The records of an allocator, by its number in ``lifetimes.allocators``."""
         return self._rows[allocator]
 
+    def usage_rows(self, allocator: int) -> IntpArray:
+        """The records of an allocator's memory over time: those that say how much is in use.
+
+        Records that stand for buffers from before the profile are all of its first moment, and only
+        their sum was ever in use: of those that lead, the line begins with the last.
+        """
+        rows = self.rows_of(allocator)
+        rows = rows[self.measured[rows]]
+        recorded = np.flatnonzero(~self.was_there[rows])
+        leading = int(recorded[0]) if recorded.size else rows.size
+        return rows[max(leading - 1, 0) :]
+
     @cached_property
     def _rows(self) -> list[IntpArray]:
         """The records of every allocator."""

@@ -73,14 +73,15 @@ def _combine(
             else None,
             "waiting_ps": _matrix(_waiting(answer)[:, columns]),
             "late_ps": _matrix(_lateness(answer)[:, columns]),
+            "peak_bytes": _matrix(_peaks(answer)[:, columns]),
         }
         | document
     )
 
 
 def _matrix(values: Float64Array) -> dict[str, Any] | None:
-    """Rows by rank, in units of ``unit_ps``: the largest power of ten that all values, in whole
-    ps, are multiples of. None where nothing is known.
+    """Rows by rank, in units of ``unit``: the largest power of ten that all values, in whole ps or
+    bytes, are multiples of. None where nothing is known.
     """
     known = np.isfinite(values)
     if not known.any():
@@ -91,7 +92,7 @@ def _matrix(values: Float64Array) -> dict[str, Any] | None:
         unit *= 10
     rows = (whole // unit).astype(object)
     rows[~known] = None
-    return {"unit_ps": unit, "rows": rows.tolist()}
+    return {"unit": unit, "rows": rows.tolist()}
 
 
 def _waiting(answer: JobAnswer) -> Float64Array:
@@ -114,6 +115,17 @@ def _lateness(answer: JobAnswer) -> Float64Array:
     cell = rows.member[mine] * steps + rows.step[mine]
     late = medians(cell, paired.late[mine].astype(np.float64), members * steps)
     return late.reshape(members, steps)
+
+
+def _peaks(answer: JobAnswer) -> Float64Array:
+    """The most in use in each step; NaN where that is not recorded."""
+    result = np.full((len(answer.job.members), len(answer.job.steps)), np.nan)
+    for number, member in enumerate(answer.job.members):
+        peaks = member.profile.memory_by_step
+        if peaks.size == len(member.labels):
+            own = [answer.job.steps[label] for label in member.labels]
+            result[number, own] = np.where(peaks >= 0, peaks, np.nan)
+    return result
 
 
 def _spans(answer: JobAnswer, step: str) -> dict[str, list[int | None]]:

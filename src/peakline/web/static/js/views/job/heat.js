@@ -206,10 +206,10 @@ export class HeatMap {
    * @param {Area} area
    */
   #axis(paint, area) {
-    const { columns, kind } = this.#measure, wide = this.#wide(area), middle = area.height / 2;
+    const { columns, isOfRank } = this.#measure, wide = this.#wide(area), middle = area.height / 2;
     paint.textAlign = "right";
     paint.fillText(this.#chosenName(), area.left - 8, middle);
-    if (kind.name === "peak") {
+    if (isOfRank) {
       paint.textAlign = "left";
       paint.fillText("whole recording", area.left, middle);
       return;
@@ -257,9 +257,9 @@ export class HeatMap {
    * @returns {string[]}
    */
   #facts({ rank, column }) {
-    const { ranks, steps } = this.data, isPeak = this.#measure.kind.name === "peak";
-    const title = isPeak ? ranks.title[rank] ?? "" : `${ranks.title[rank]}, ${steps[column]}`;
-    const lines = [...this.measures.values()].filter(({ kind }) => !isPeak || kind.name === "peak")
+    const { ranks, steps } = this.data, { isOfRank } = this.#measure;
+    const title = isOfRank ? ranks.title[rank] ?? "" : `${ranks.title[rank]}, ${steps[column]}`;
+    const lines = [...this.measures.values()].filter((one) => !isOfRank || one.isOfRank)
       .map((one) => `${one.kind.text}: ${
         one.text(one.values[rank * one.columns + Math.min(column, one.columns - 1)] ?? NaN)}`);
     const where = [ranks.host[rank], ranks.machine[rank]].filter((one, place, all) =>
@@ -269,7 +269,7 @@ export class HeatMap {
 
   /** @param {Cell} cell */
   #choose(cell) {
-    if (this.#measure.kind.name === "peak") return;
+    if (this.#measure.isOfRank) return;
     this.mark(cell);
     this.choose(cell);
   }
@@ -298,8 +298,8 @@ export class HeatMap {
   /** The cells as rows, for export. */
   table() {
     const { ranks, steps } = this.data, all = [...this.measures.values()];
-    const timed = all.filter(({ kind }) => kind.name !== "peak");
-    return { columns: ["rank", "host", "step", ...timed.map(({ kind }) => `${kind.name}_ps`)],
+    const timed = all.filter((one) => !one.isOfRank);
+    return { columns: ["rank", "host", "step", ...timed.map(({ kind }) => kind.name === "peak" ? "peak_bytes" : `${kind.name}_ps`)],
       rows: ranks.title.flatMap((title, rank) => steps.map((step, column) => [title, ranks.host[rank], step,
         ...timed.map((one) => nullable(one.values[rank * one.columns + column] ?? NaN))])) };
   }

@@ -4,7 +4,7 @@ import { ramp } from "../../core/colors.js";
 import { bytes, time } from "../../core/format.js";
 
 /**
- * @typedef {{unit_ps: number, rows: (number | null)[][]}} Matrix
+ * @typedef {{unit: number, rows: (number | null)[][]}} Matrix
  * @typedef {object} JobSteps the answer of `job_steps`
  * @property {string[]} steps
  * @property {{rank: (number | null)[], title: string[], host: string[], machine: (string | null)[], stage: number[] | null, peak_bytes: (number | null)[]}} ranks
@@ -14,6 +14,7 @@ import { bytes, time } from "../../core/format.js";
  * @property {Matrix | null} work_ps where a rank has no peers
  * @property {Matrix | null} waiting_ps
  * @property {Matrix | null} late_ps
+ * @property {Matrix | null} peak_bytes
  * @property {(number | null)[]} [begin_ps] of one step, on each rank's own clock
  * @property {(number | null)[]} [end_ps]
  */
@@ -32,7 +33,7 @@ export const MEASURES = [
   { name: "late", text: "Lateness", isDiverging: true,
     help: "to the collectives of the step, after the median of the others; it may wait for others itself" },
   { name: "peak", text: "Peak memory", isDiverging: false,
-    help: "of the whole recording: by step it is not recorded" },
+    help: "the most that the fullest allocator has in use in a step; without times of the whole recording" },
 ];
 
 /** Less than this part of a step is no color of its own: noise is not news. */
@@ -56,9 +57,11 @@ export class Measure {
    * @param {Float64Array} values
    * @param {number} columns
    * @param {number} usual the median step, in ps
+   * @param {boolean} isOfRank whether it is one number for each rank, of no step
    */
-  constructor(kind, values, columns, usual) {
+  constructor(kind, values, columns, usual, isOfRank = false) {
     this.kind = kind;
+    this.isOfRank = isOfRank;
     this.values = values;
     this.columns = columns;
     this.rows = columns ? values.length / columns : 0;
@@ -138,11 +141,11 @@ export function measuresOf(data) {
   /** @type {Map<Name, Measure>} */
   const result = new Map();
   for (const kind of MEASURES) {
-    const isPeak = kind.name === "peak";
-    const values = kind.name === "peak"
+    const isOfRank = kind.name === "peak" && !data.peak_bytes;
+    const values = isOfRank
       ? Float64Array.from(data.ranks.peak_bytes, (value) => value ?? NaN)
-      : flat(data[`${kind.name}_ps`], ranks, steps);
-    const measure = new Measure(kind, values, isPeak ? 1 : steps, usual);
+      : flat(kind.name === "peak" ? data.peak_bytes : data[`${kind.name}_ps`], ranks, steps);
+    const measure = new Measure(kind, values, isOfRank ? 1 : steps, usual, isOfRank);
     if (measure.isKnown) result.set(kind.name, measure);
   }
   return result;
@@ -156,7 +159,7 @@ export function measuresOf(data) {
 function flat(matrix, ranks, steps) {
   const result = new Float64Array(ranks * steps).fill(NaN);
   matrix?.rows.forEach((row, rank) => row.forEach((value, step) => {
-    if (value !== null) result[rank * steps + step] = value * matrix.unit_ps;
+    if (value !== null) result[rank * steps + step] = value * matrix.unit;
   }));
   return result;
 }
