@@ -98,7 +98,7 @@ PARTS = {
     "jobs": Part(
         "jobs.py",
         ("--peers", "PEERS", "--repeats", "REPEATS"),
-        repeats=1,
+        repeats=3,
         packages=(*_OURS, "distributed"),
         peers=("HolisticTraceAnalysis", "pandas"),
     ),

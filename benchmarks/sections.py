@@ -318,8 +318,7 @@ SECTIONS = {
         "The answer about all ranks of a job, whole `peakline DIR` runs with two workers"
         " (`benchmarks/jobs.py`): hosts of 164 kB each, and PyTorch traces beside the load of the"
         " same by Holistic Trace Analysis, whose analyses come after it. AMD's TraceLens is not on"
-        " PyPI. CPU is that of all processes, memory that of the largest. Taken beside other work"
-        " on the machine: processor time says more than wall time.",
+        " PyPI. CPU is that of all processes, memory that of the largest.",
         _jobs,
     ),
     "page": Section(
