@@ -5,6 +5,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 import peakline as package
 from peakline.replay.requests import MIB
 
@@ -216,6 +218,7 @@ def test_the_size_that_failed_is_no_size_that_fits(peakline):
     assert "it needs  at least 70,656 MiB: a request of 5.0 GiB failed" in peakline(FAILED).out
 
 
+@pytest.mark.nightly
 def test_several_recordings_of_which_one_failed_are_safe_from_nowhere(peakline):
     document = answer(peakline, TORCH, FAILED)
     [together] = [one for one in document["together"] if one["recordings"] == 2]

@@ -217,6 +217,7 @@ def test_a_new_kind_is_in_every_answer(extended):
     assert (first[0]["kind"], first[0]["gain_share"]) == ("counted_steps", 0.75)
 
 
+@pytest.mark.nightly
 def test_a_new_kind_is_on_the_screen_in_the_report_and_in_the_docs(extended, tmp_path):
     assert "warning: memory was seen thrice" in extended.peakline("memory", LEAK)
     assert "warning (time): steps were counted" in extended.peakline("summary", LEAK)
