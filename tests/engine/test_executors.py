@@ -355,10 +355,10 @@ class TestDask:
         with pytest.raises(UsageError, match=r"pip install 'peakline\[dask\]'"):
             make_executor("dask").start()
 
-    def test_each_thread_of_the_cluster_has_the_next_one(self, cluster):
+    def test_so_many_at_once_as_the_cluster_has_threads(self, cluster):
         executor = make_executor("dask", scheduler=cluster)
         try:
-            assert executor.workers == 4
+            assert executor.workers == 2
         finally:
             executor.close()
 
@@ -375,7 +375,7 @@ class TestDask:
             for security in (None, distributed.Security.temporary()):
                 with pytest.raises((OSError, TypeError)):
                     distributed.Client(address, security=security, timeout=HANG_S)
-            assert executor.workers == 2
+            assert executor.workers == 1
             local = executor._open[1]
             servers = [local.scheduler, *local.workers.values()]
             for port in [one.http_server.port for one in servers]:

@@ -24,9 +24,8 @@ _DEATHS = "distributed.scheduler.allowed-failures"
 """How many workers may end while they work on a host, until it is taken to be the reason."""
 _SAMPLES = "distributed.worker.profile.enabled"
 """Workers that look a hundred times a second what they do have the less time for it."""
-_AHEAD = 2
 _MOST_AT_ONCE = 128
-"""Hosts at the cluster at once at most: each waits in a thread of this process."""
+"""Hosts read at once at most: each waits in a thread of this process."""
 
 
 class DaskCluster:
@@ -46,14 +45,13 @@ class DaskCluster:
 
     @property
     def workers(self) -> int:
-        """How many hosts are at the cluster at once: twice as many as it has threads, so that each
-        has the next one when it is done; on a cluster of others no more than were wanted.
+        """How many hosts are read at once: so many as were wanted, or as the cluster has threads.
 
         Raises as `start`.
         """
-        if self._wanted is not None and self._scheduler is not None:
+        if self._wanted is not None:
             return self._wanted
-        result = _AHEAD * sum(map(int, self._client().nthreads().values()))
+        result = sum(map(int, self._client().nthreads().values()))
         return min(max(1, result), _MOST_AT_ONCE)
 
     def start(self) -> None:
