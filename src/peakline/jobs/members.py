@@ -390,6 +390,10 @@ def numbers_text(numbers: Sequence[int]) -> str:
     return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
+_NUMBER = re.compile(r"\d{1,18}")
+_RANKS = re.compile(r"\[\d{1,18}(?:, ?\d{1,18})*\]")
+
+
 @lru_cache(1 << 10)
 def group_text(text: str | None) -> str | None:
     """A group as it is called, or its ranks: of a thousand ``0-999``.
@@ -397,8 +401,6 @@ def group_text(text: str | None) -> str | None:
     >>> group_text("[0, 1, 2, 3]")
     '0-3'
     """
-    if text is None or not text.startswith("["):
+    if text is None or not _RANKS.fullmatch(text):
         return text
-    numbers = text.strip("[]").split(",")
-    known = all(number.isdecimal() for number in numbers)
-    return numbers_text([int(number) for number in numbers]) if known else text
+    return numbers_text([int(number) for number in _NUMBER.findall(text)])

@@ -30,7 +30,7 @@ _FEW_STAGES = 3
 STATES = ("parameter", "gradient", "optimizer state")
 """What a model holds for training, by what sharding divides: ZeRO-3 all, ZeRO-2 the last two,
 ZeRO-1 the last (arXiv 1910.02054)."""
-_DEVICE = re.compile(r"(?:cuda|gpu|xpu|hip)[:_](\d+)", re.IGNORECASE)
+_DEVICE = re.compile(r"(?:cuda|gpu|xpu|hip)[:_](\d{1,9})(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -476,11 +477,29 @@ def _beside(profile: Profile, trace: Trace, event: Int64Array) -> BoolArray:
     return result
 
 
-_KEY = re.compile(
-    r"(?P<kind>[^{}]*?)\s*\w*Key\{.*?run_id=\D*?(?P<run>-?\d+), "
-    r"global_devices=\[(?P<devices>[^\]]*)\].*?\bop_id=(?P<op>-?\d+)"
-)
-"""The text of ``xla::RendezvousKey::ToString``, and what stands before it."""
+_RUN, _NUMBER = re.compile(r"\D{0,40}(?<!-)(-?\d{1,20}), "), re.compile(r"-?\d{1,20}")
+
+
+class _Key(NamedTuple):
+    """The text of ``xla::RendezvousKey::ToString``, and the kind that stands before it."""
+
+    kind: str
+    run: str
+    devices: str
+    op: str
+
+
+def _key_of(text: str) -> _Key | None:
+    """The parts of a key; None for any other text. Each is looked for once, however long it is."""
+    before, _, inside = text.partition("{")
+    head, is_list, rest = inside.partition("global_devices=[")
+    devices, is_closed, tail = rest.partition("]")
+    run = _RUN.fullmatch(head.rpartition("run_id=")[2]) if "run_id=" in head else None
+    op = _NUMBER.match(tail.partition(" op_id=")[2])
+    if not (before.endswith("Key") and is_list and is_closed) or run is None or op is None:
+        return None
+    words = re.sub(r"\W+", " ", before).split(" ")[-1]
+    return _Key(before[: len(before) - len(words)].rstrip(), run[1], devices, op[0])
 
 
 def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
@@ -496,7 +515,7 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     meets = np.flatnonzero(trace.name.codes == trace.name.code_of(RENDEZVOUS))
     codes = stats["name"].texts_at(trace.rows(meets))
     texts = stats["name"].texts
-    keys = [_KEY.match(texts[code]) if code >= 0 else None for code in codes.tolist()]
+    keys = [_key_of(texts[code]) if code >= 0 else None for code in codes.tolist()]
     is_key = np.array([key is not None for key in keys], np.bool_)
     meets = meets[is_key]
     if not meets.size:
@@ -518,11 +537,11 @@ def _of_rendezvous(profile: Profile, trace: Trace, devices: list[str]) -> _Part:
     matches = [result for result in keys if result is not None]
     for row in np.argsort(part.arrive, kind="stable").tolist():
         result = matches[row]
-        members = [int(one) for one in re.findall(r"\d{1,18}", result["devices"])]
+        members = [int(one) for one in re.findall(r"\d{1,18}", result.devices)]
         part.group_size[row] = len(members) or -1
-        kind[row] = stated_collective(result["kind"]) or kind[row]
+        kind[row] = stated_collective(result.kind) or kind[row]
         ranks[row] = json.dumps(members) if members else None
-        text = f"{result['run']}|{result['op']}|{ranks[row]}"
+        text = f"{result.run}|{result.op}|{ranks[row]}"
         # In a loop an op meets again under the same key.
         key[row] = f"{text}|{times[int(part.device[row]), text]}"
         times[int(part.device[row]), text] += 1

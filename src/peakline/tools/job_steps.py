@@ -7,6 +7,7 @@ waiting and lateness by rank, whose mean (median) over the steps the document of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -190,7 +191,7 @@ def _groups(answer: JobAnswer) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     for code in np.unique(pairs[0]).tolist():
         text, own = rows.texts[code], tuple(pairs[1, pairs[0] == code].tolist())
         numbers = text.strip("[]").split(",") if text.startswith("[") else []
-        ranks = tuple(int(number) for number in numbers if number.isdecimal())
+        ranks = tuple(int(number) for number in numbers if re.fullmatch(r"\d{1,18}", number))
         if ranks not in listed:
             yield "", len(ranks) or len(own), own
 
