@@ -120,10 +120,10 @@ def test_tools_that_both_have_in_their_order(both, run):
     # It lists a memory profile for every run, and never the pod viewer.
     own = {
         "address_map", "check", "collectives", "critical_path", "fit", "graph", "graph_scopes",
-        "headline", "job", "live_memory", "memory_between", "memory_findings", "memory_lifetimes",
-        "memory_polygons", "memory_stack", "op_stats", "op_time", "pod_viewer", "program_memory",
-        "step_breakdown", "step_difference", "step_envelope", "step_heat", "step_series",
-        "summary", "time_findings", "timeline",
+        "headline", "job", "job_memory", "job_steps", "live_memory", "memory_between",
+        "memory_findings", "memory_lifetimes", "memory_polygons", "memory_stack", "op_stats",
+        "op_time", "pod_viewer", "program_memory", "step_breakdown", "step_difference",
+        "step_envelope", "step_heat", "step_series", "summary", "time_findings", "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 
