@@ -237,3 +237,18 @@ def without_address(name: str) -> str:
     '<built-in method size of Tensor object>'
     """
     return _ADDRESS.sub("", name)
+
+
+def spans_of(numbers: Sequence[int]) -> list[str]:
+    """Ascending numbers as texts, what follows each other as one.
+
+    >>> spans_of([0, 1, 2, 3, 7])
+    ['0-3', '7']
+    """
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return [f"{first}-{last}" if last > first else str(first) for first, last in spans]

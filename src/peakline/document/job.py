@@ -402,13 +402,16 @@ def collective_classes(answer: JobAnswer) -> list[dict[str, Any]]:
     result = []
     for key in np.unique(keys[:, known], axis=1).T.tolist():
         mine = known & (keys == np.array(key)[:, None]).all(axis=0)
-        kind, middle = rows.texts[key[0]], float(np.median(transfer[mine]))
-        rate = bus_bandwidth(kind, *(np.array(value) for value in (key[1], key[2], middle)))
+        kind, times = rows.texts[key[0]], transfer[mine]
+        # The median of what each ran at: with an even number not what the median time makes.
+        rates = bus_bandwidth(kind, np.array(key[1]), np.array(key[2]), times)
+        rate = float(np.median(rates))
         result.append(
             {
                 "kind": kind, "size_bytes": key[1], "members": key[2], "count": int(mine.sum()),
-                "wait_ps": round(float(np.median(wait[mine]))), "transfer_ps": round(middle),
-                "bus_bytes_per_second": float(rate) if np.isfinite(rate) else None,
+                "wait_ps": round(float(np.median(wait[mine]))),
+                "transfer_ps": round(float(np.median(times))),
+                "bus_bytes_per_second": rate if np.isfinite(rate) else None,
             }
         )  # fmt: skip
     return sorted(result, key=lambda row: -row["transfer_ps"] * row["count"])
@@ -526,7 +529,7 @@ def roots_of(answer: JobAnswer) -> list[dict[str, Any]]:
 
 def waited_for(answer: JobAnswer) -> dict[str, Any]:
     """What answers about single hosts say of all of them: ``straggler``, the first root or None,
-    and ``straggler_text``, the job's headline.
+    and ``straggler_text``, the job's headline: of its time, where contributions are of that alone.
     """
     first = next(iter(roots_of(answer)), None)
     return {"straggler": first, "straggler_text": headline(answer)}

@@ -5,7 +5,7 @@ which ranks changed otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -141,7 +141,7 @@ class JobDiff:
         ours, theirs = self.memory_pairs[title]
         before, after = _state(self.before, ours), _state(self.after, theirs)
         # The fullest is compared, whatever it is called.
-        state = MemoryState((before,)), MemoryState((_called(after, before.allocator),))
+        state = MemoryState((before,)), MemoryState((replace(after, allocator=before.allocator),))
         return compare(*state).allocators[0]
 
     @cached_property
@@ -236,13 +236,6 @@ def _state(answer: JobAnswer, place: int) -> AllocatorState:
         own.allocator, own.peak_bytes, tuple(groups), own.peak_unknown,
         purposes={kind: purpose for kind, _, _, purpose in own.groups},
         categories=own.categories,
-    )  # fmt: skip
-
-
-def _called(state: AllocatorState, name: str) -> AllocatorState:
-    return AllocatorState(
-        name, state.peak_bytes, state.groups, state.peak_unknown, purposes=state.purposes,
-        categories=state.categories,
     )  # fmt: skip
 
 

@@ -326,6 +326,24 @@ def identity_of(profile: Profile) -> Contribution:
     )
 
 
+def time_of(profile: Profile) -> Contribution:
+    """What ``profile`` gives to the answer who is waited for: no memory, no findings, which take
+    most of the time of a contribution.
+
+    Raises InputError when the profile cannot be read.
+    """
+    times = timing.step_times(profile)
+    has_events = "events" in profile.tables or "op_runs" in profile.tables
+    participants = _participants(profile, times) if has_events else ()
+    return replace(
+        identity_of(profile),
+        span=_span(participants, profile),
+        has_time=bool(times.rows),
+        has_device=bool(times.devices),
+        participants=participants,
+    )
+
+
 def contribution_of(profile: Profile) -> Contribution:
     """What ``profile`` gives to the answer about a job.
 
@@ -333,19 +351,13 @@ def contribution_of(profile: Profile) -> Contribution:
     """
     in_use = _InUse()
     memory, time = findings.answers_of(profile, is_last=True, seen=in_use.of)
-    times = timing.step_times(profile)
-    has_events = "events" in profile.tables or "op_runs" in profile.tables
-    participants = _participants(profile, times) if has_events else ()
     first = findings.priorities(memory.findings, time.findings)
+    own = time_of(profile)
     return replace(
-        identity_of(profile),
-        span=_span(participants, profile),
-        has_time=bool(times.rows),
-        has_device=bool(times.devices),
-        participants=participants,
+        own,
         ops=_ops(profile),
         memory=_memory(memory),
-        memory_by_step=in_use.by_step(participants[0].steps) if participants else _NO_SIZES,
+        memory_by_step=in_use.by_step(own.participants[0].steps) if own.participants else _NO_SIZES,
         no_memory="" if memory.allocators else memory.nothing,
         to_record=memory.to_record,
         first=tuple(

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from peakline.jobs.contribution import Calls, Contribution, Participant, Steps, Work
 from peakline.repository.names import newest_of_workers
 from peakline.repository.rank_names import rank_name, ranks_of_all
-from peakline.text import counted, time_text
+from peakline.text import counted, spans_of, time_text
 from peakline.timing.step_breakdown import PARTS
 
 _SHORT = 0.5
@@ -382,12 +381,7 @@ def numbers_text(numbers: Sequence[int]) -> str:
     >>> numbers_text([0, 1, 2, 3, 7])
     '0-3, 7'
     """
-    if not numbers:
-        return ""
-    ordered = sorted(numbers)
-    cuts = [0, *(k for k, (a, b) in enumerate(pairwise(ordered), 1) if b != a + 1), len(ordered)]
-    runs = [ordered[a:b] for a, b in pairwise(cuts)]
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+    return ", ".join(spans_of(sorted(numbers)))
 
 
 _NUMBER = re.compile(r"\d{1,18}")

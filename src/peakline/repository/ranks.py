@@ -32,6 +32,7 @@ from peakline.repository.session import Session
 from peakline.repository.store import FileEntry, Problem, Unreadable, reading
 from peakline.repository.stores import store_for
 from peakline.tables.rank_facts import RankFacts
+from peakline.text import spans_of
 
 _DEPTH = 3
 """Folders below that of the job: torchrun's ``RUN/attempt_0/3/stderr.log`` lies the deepest."""
@@ -249,18 +250,9 @@ def file_of_rank(session: Session, rank: int) -> HostFile:
         )
     others = [f"{file.host} says it is {look.facts(file.path).rank}" for file in named]
     but = f" ({listing(others)})" if others else ""
-    raise NotFoundError(f"{session.path}: no rank {rank}{but}; there is: {_spans(known)}")
-
-
-def _spans(numbers: Sequence[int]) -> str:
-    """Ascending numbers as ``0-5, 7``."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return listing([f"{first}-{last}" if last > first else str(first) for first, last in spans])
+    raise NotFoundError(
+        f"{session.path}: no rank {rank}{but}; there is: {listing(spans_of(known))}"
+    )
 
 
 def _parent(path: str) -> str:

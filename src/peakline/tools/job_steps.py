@@ -178,12 +178,7 @@ def _groups(answer: JobAnswer) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     for place, member in enumerate(job.members):
         if member.number is not None:
             by_rank.setdefault(member.number, []).append(place)
-    listed = {
-        tuple(group.ranks): group.description
-        for one in job.profiles
-        for group in one.facts.groups
-        if group.ranks
-    }
+    listed = {one.ranks: one.description for one in answer.groups if one.ranks}
     for ranks, description in listed.items():
         yield description, len(ranks), tuple(n for rank in ranks for n in by_rank.get(rank, ()))
     known = rows.group >= 0

@@ -54,7 +54,7 @@ def _times(profile: Profile) -> StepTimes:
 
 def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
     return _Part(
-        _times(profile), _variation(profile), trace.clock_of(profile), jobs.contribution_of(profile)
+        _times(profile), _variation(profile), trace.clock_of(profile), jobs.time_of(profile)
     )
 
 

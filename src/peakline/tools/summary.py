@@ -43,9 +43,9 @@ def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes
 
 
 def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
-    """What one host gives: its document, and what it gives to the answer about all of them."""
+    """What one host gives: its document, and what it gives to who is waited for."""
     whole = parameters.part in {"all", "time"}
-    contribute = jobs.contribution_of if whole else jobs.identity_of
+    contribute = jobs.time_of if whole else jobs.identity_of
     return _document(profile, parameters.part), contribute(profile)
 
 

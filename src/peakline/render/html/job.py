@@ -94,7 +94,7 @@ def _finding(one: Mapping[str, Any], answer: JobAnswer, tables: Tables) -> Marku
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     columns = (
-        Column("op", "name"), Column("own time", "ps"), Column("its peers'", "ps"),
+        Column("op", "name"), Column("self time", "ps"), Column("its peers'", "ps"),
         Column("runs", "figure"), Column("its peers'", "figure"),
         Column("largest shape", "form"), Column("its peers'", "form"),
     )  # fmt: skip

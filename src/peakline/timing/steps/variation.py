@@ -199,7 +199,7 @@ def works_longer(result: Straggler, names: Sequence[str], works: Sequence[int]) 
 
 
 def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
-    """Who of ``members`` (devices, or hosts on one clock) keeps the others waiting.
+    """Who of ``members``, devices on one clock, keeps the others waiting.
 
     Only steps that all members have count, and of those the ones whose windows have a moment in
     common: XProf numbers the steps of TPUs one by one, also where one of them ran more programs
